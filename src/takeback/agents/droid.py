@@ -25,6 +25,7 @@ class Droid(ClaudeFormat):
     )
     kinds = KINDS
     told_at = (AFTER_TOOL,)
+    loses_reason = True
 
     def claims(self, payload: "Payload") -> bool:
         """All its events name the conversation."""

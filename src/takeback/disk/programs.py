@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 _DETACH = (
     'TAKEBACK_HOME=$1; export TAKEBACK_HOME; shift; nice -n 10 "$@" </dev/null >/dev/null 2>&1 &'
 )
+_PIPED = 'text=$1; shift; printf %s "$text" | "$@" >/dev/null 2>&1 &'
 _LONGEST_START = 5.0
 
 
@@ -143,6 +144,24 @@ def _kill(process: "Popen[bytes]") -> None:
         if pipe is not None:
             pipe.close()
     process.wait()
+
+
+def start_detached(words: "Sequence[str]", given: str, *, cwd: "Word") -> None:
+    """Start a program that nobody waits for, with a short text on its stdin.
+
+    As with `start_ourselves`, its parent is a shell that ends at once.
+    """
+    from subprocess import DEVNULL, Popen
+
+    shell = Popen(  # noqa: S603 -- the caller says why
+        ["/bin/sh", "-c", _PIPED, "takeback", given, *words],
+        cwd=cwd,
+        stdin=DEVNULL,
+        stdout=DEVNULL,
+        stderr=DEVNULL,
+        start_new_session=True,
+    )
+    shell.wait(_LONGEST_START)
 
 
 def start_ourselves(*words: "Word", home: bytes) -> bool:

@@ -26,7 +26,7 @@ import time
 from takeback import environment
 from takeback.agents import agent as kinds
 from takeback.agents import registry
-from takeback.agents.agent import Answer
+from takeback.agents.agent import DENY, Answer
 from takeback.disk import home, operations
 from takeback.hooks import helper
 from takeback.hooks.helper import ProjectCache
@@ -136,6 +136,7 @@ class HookListener:
         event.folder = os.fsdecode(context.folder)
         event.received = _sent(sender, received) if event.took >= 0 else received
         event.delivery = os.fsdecode(context.delivery) or os.urandom(16).hex()
+        event.sender = sender
         output = agent.answer(event, handle(event, context, self._projects))
         self._projects.rest()
         return json_text.dumps(output).encode() + b"\n" if output else b""
@@ -155,6 +156,13 @@ def _sent(sender: int, received: int) -> int:
 
     is_hook = sender and b"hook" in machine.command_line(sender)[-2:]
     return (machine.born(sender) if is_hook else 0) or received
+
+
+def _deadline(event: "HookEvent") -> float:
+    """Until when a call can wait for a restore: shortly before its agent gives up on the hook."""
+    now = time.time_ns()
+    passed = (now - _sent(event.sender, now)) / 1e9
+    return time.monotonic() + event.agent.call_limit - _TO_ANSWER - passed
 
 
 def hear(words: "tuple[bytes, ...]", data: bytes, sender: int = 0) -> bytes:
@@ -232,7 +240,15 @@ def _written(project: "Project", event: "HookEvent", context: HookContext) -> An
 
     if not project.workspace.rules.is_recording():
         return Answer(reason=OFF)
-    session = HookRecorder(project).record(event)
+    lock = project.workspace.store.lock
+    lock.restore_deadline = _deadline(event) if event.kind == kinds.BEFORE_TOOL else 0.0
+    recorder = HookRecorder(project)
+    session = recorder.record(event)
+    if recorder.refusal is not None:
+        from takeback.hooks import words
+
+        why = recorder.refusal.why
+        return Answer(DENY, why, to_agent=words.of_refusal(recorder.refusal))
     return _answer(project, session, event, context) if session else Answer()
 
 
@@ -251,7 +267,12 @@ def _answer(project: "Project", session: str, event: "HookEvent", context: HookC
             from takeback.hooks import words
 
             work = project.workspace
-            to_user = words.of_rewind(rewinds.notice(work.ledger, work.held, session, event))
+            rewind = rewinds.notice(work.ledger, work.held, session, event)
+            to_user = words.of_rewind(rewind)
+            if rewind is not None:
+                from takeback import listeners
+
+                listeners.tell_rewind(work.rules, event.agent.name, session, rewind)
         reason = RESTORED if to_agent else REWOUND if to_user else ""
         return Answer(reason=reason, to_agent=to_agent, to_user=to_user)
     except Exception as problem:  # noqa: BLE001 -- whatever it is, it is not the agent's
@@ -296,6 +317,8 @@ def _where(event: "HookEvent", context: HookContext) -> bytes:
     return os.path.join(context.cwd, os.fsencode(event.folder or event.cwd or "."))
 
 
+_TO_ANSWER = 2
+"""Seconds between the last moment in which a call waits and the time limit of its hook."""
 _LARGEST = 64 << 20
 """Bytes of a payload that are held: a tool's whole output may be in it."""
 _AT_ONCE = 1 << 20

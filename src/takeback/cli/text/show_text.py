@@ -43,7 +43,12 @@ _LINES_OF_OUTPUT = 3
 _MOST_OF_STEP = 12
 _DEEPEST = 6
 """Steps further down are not indented any more."""
-_HOW = {terms.BY_SHELL: "by shell", terms.BY_TURN: "", terms.PERHAPS: "perhaps yours"}
+_HOW = {
+    terms.BY_SHELL: "by shell",
+    terms.BY_TURN: "",
+    terms.PERHAPS: "perhaps yours",
+    terms.UNREPORTED: "without a tool event; perhaps yours",
+}
 
 
 def turn(found: "RecordedTurn", screen: "Screen", now: float) -> None:
