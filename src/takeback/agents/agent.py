@@ -53,7 +53,8 @@ class HookEvent:
     that all this is for, `call` that of the tool call. With `background`, what the tool started
     goes on; `task` is what the agent calls it. `took` is for how long the tool ran, in
     milliseconds, -1 if unknown; `received` is when the event came, in nanoseconds. `calls` are the
-    ids of a batch, `refused` those that the user refused. `folder` is where the agent was started,
+    ids of a batch, `refused` those that the user refused. With `cancelled`, the user interrupted
+    the tool, and its turn. `folder` is where the agent was started,
     `cwd` where it is now. `stamp` is the agent's own time of the event, if it has no better id of
     it. `output` is what the tool said, as text; `exit_code` is None if unknown. `rewound` is the
     first prompt that is gone, if the agent reports that the user went back before this one.
@@ -65,6 +66,7 @@ class HookEvent:
         "background",
         "call",
         "calls",
+        "cancelled",
         "cwd",
         "delivery",
         "exit_code",
@@ -117,6 +119,7 @@ class HookEvent:
         self.exit_code: int | None = None
         self.failed = False
         self.background = False
+        self.cancelled = False
         self.task = ""
         self.subagent = ""
         self.took = -1
@@ -402,6 +405,11 @@ class Agent:
     def refuses_calls(self) -> bool:
         """Whether a call of a tool can be refused before it is made."""
         return self.can_deny(HookEvent(self, self.event_of(BEFORE_TOOL), BEFORE_TOOL))
+
+    def can_drop_prompts(self) -> bool:
+        """Whether a denial drops a prompt, so that commands typed into the agent are ours."""
+        name = self.event_of(PROMPT)
+        return bool(name) and self.can_deny(HookEvent(self, name, PROMPT))
 
     def can_ask(self, event: HookEvent) -> bool:
         """Whether the agent can let the user decide."""

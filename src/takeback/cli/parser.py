@@ -275,7 +275,6 @@ def page_one(commands: "Sequence[Command]", screen: "Screen") -> None:
     half = (len(names) + 1) // 2
     for some in (names[:half], names[half:]):
         screen.say("  " + " ".join(some))
-    screen.say()
     screen.say("`tb help COMMAND` explains one, with examples; `tb help all` lists all commands.")
 
 
