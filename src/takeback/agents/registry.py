@@ -6,6 +6,7 @@ command line, each in its own way.
 
 from takeback.agents import (
     claude_code,
+    cline,
     codex,
     copilot,
     cursor,
@@ -36,6 +37,7 @@ REGISTERED: "tuple[Agent, ...]" = (
     qwen_code.AGENT,
     droid.AGENT,
     gemini_cli.AGENT,
+    cline.AGENT,
     goose.AGENT,
     mistral_vibe.AGENT,
     *unrecorded.AGENTS,

@@ -23,7 +23,4 @@ class _Unrecorded(Unknown):
         return all(sign in payload for sign in self._signs)
 
 
-AGENTS = (
-    _Unrecorded("cline", "Cline", ("hookName", "taskId", "workspaceRoots")),
-    _Unrecorded("windsurf", "Windsurf", ("agent_action_name", "trajectory_id")),
-)
+AGENTS = (_Unrecorded("windsurf", "Windsurf", ("agent_action_name", "trajectory_id")),)
