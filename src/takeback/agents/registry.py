@@ -20,8 +20,8 @@ from takeback.agents import (
     pi,
     qwen_code,
     unknown,
-    unrecorded,
     vs_code,
+    windsurf,
 )
 
 TYPE_CHECKING = False
@@ -40,7 +40,7 @@ REGISTERED: "tuple[Agent, ...]" = (
     cline.AGENT,
     goose.AGENT,
     mistral_vibe.AGENT,
-    *unrecorded.AGENTS,
+    windsurf.AGENT,
     copilot.AGENT,
     codex.AGENT,
     vs_code.AGENT,
