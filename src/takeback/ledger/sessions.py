@@ -53,8 +53,8 @@ _WINDOWS_OF_STEPS = (
 _WINDOWS_OF_TURNS = (
     "SELECT '', t.id, z.id, CASE WHEN t.whole THEN 'turn' ELSE 'unreported' END, '[]', t.opened,"
     " t.started, t.ended, z.seen, z.holder, 0, '', 0 FROM turns t JOIN sessions z"
-    " ON z.number = t.session WHERE t.steps = 0 AND (t.whole OR (z.holder = '' AND NOT z.reports"
-    " AND NOT EXISTS (SELECT 1 FROM turns u WHERE u.session = z.number AND u.steps))) AND t.closed "
+    " ON z.number = t.session WHERE t.steps = 0 AND (t.whole OR (z.holder = '' AND NOT z.reports))"
+    " AND t.closed "
 )
 
 
@@ -291,6 +291,10 @@ class Sessions(Table):
     def open(self) -> "list[SessionRow]":
         """The sessions that have not ended."""
         return self._some("WHERE ended IS NULL ORDER BY number")
+
+    def is_paused(self, number: int) -> bool:
+        """Whether a session is paused, or all of them are."""
+        return self._reader.has("SELECT 1 FROM pauses WHERE session IN (0, ?)", (number,))
 
     def paused(self) -> "dict[int, int]":
         """When sessions were paused, by their numbers; 0 stands for all of them."""
