@@ -575,14 +575,10 @@ class Steps(Table):
         )  # fmt: skip
         return self._reader.column(f"{_OPEN}s.status = ? AND {where}", (words.WAITING, id))
 
-    def background_shells(self, session: str) -> "list[str]":
-        """The commands of a session that go on in the background."""
-        query = _OPEN + "s.kind = ? AND z.id = ? AND s.background"
-        return self._reader.column(query, (words.SHELL, session))
-
-    def in_background(self, session: str) -> "list[str]":
-        """The steps of a session, commands and sub-agents, that go on in the background."""
-        return self._reader.column(_OPEN + "z.id = ? AND s.background", (session,))
+    def in_background(self, session: str, *kinds: str) -> "list[str]":
+        """The steps of a session that go on in the background, of some kinds or of all."""
+        only = f" AND s.kind IN ({', '.join('?' * len(kinds))})" if kinds else ""
+        return self._reader.column(_OPEN + "z.id = ? AND s.background" + only, (session, *kinds))
 
     def running(self, turn: str, kind: str) -> "list[str]":
         """The steps of a kind in a turn that run, and are not in the background."""
