@@ -31,6 +31,8 @@ BATCH_OVER = "batch over"
 """All calls that the model made at once have returned, including those that were refused."""
 STOPS = "stops"
 FAILS = "fails"
+INTERRUPTS = "interrupts"
+"""The user interrupted the turn; most agents report nothing then."""
 SUBAGENT_STOPS = "subagent stops"
 SESSION_ENDS = "session ends"
 OTHER = "other"
@@ -51,9 +53,12 @@ class HookEvent:
     that all this is for, `call` that of the tool call. With `background`, what the tool started
     goes on; `task` is what the agent calls it. `took` is for how long the tool ran, in
     milliseconds, -1 if unknown; `received` is when the event came, in nanoseconds. `calls` are the
-    ids of a batch, `refused` those that the user refused. `folder` is where the agent was started,
+    ids of a batch, `refused` those that the user refused. With `cancelled`, the user interrupted
+    the tool, and its turn. `folder` is where the agent was started,
     `cwd` where it is now. `stamp` is the agent's own time of the event, if it has no better id of
-    it. `output` is what the tool said, as text; `exit_code` is None if unknown.
+    it. `output` is what the tool said, as text; `exit_code` is None if unknown. `rewound` is the
+    first prompt that is gone, if the agent reports that the user went back before this one.
+    `sender` is the process of the hook, 0 if unknown.
     """
 
     __slots__ = (
@@ -61,6 +66,7 @@ class HookEvent:
         "background",
         "call",
         "calls",
+        "cancelled",
         "cwd",
         "delivery",
         "exit_code",
@@ -75,6 +81,8 @@ class HookEvent:
         "prompt",
         "received",
         "refused",
+        "rewound",
+        "sender",
         "session",
         "source",
         "stamp",
@@ -100,6 +108,7 @@ class HookEvent:
         self.folder = ""
         self.transcript = ""
         self.prompt = ""
+        self.rewound = ""
         self.source = ""
         self.stamp = ""
         self.model = ""
@@ -110,10 +119,12 @@ class HookEvent:
         self.exit_code: int | None = None
         self.failed = False
         self.background = False
+        self.cancelled = False
         self.task = ""
         self.subagent = ""
         self.took = -1
         self.received = 0
+        self.sender = 0
 
     @property
     def tool_kind(self) -> str:
@@ -147,6 +158,16 @@ class HookEvent:
 
         return transcripts.text_behind(self.transcript, mark)
 
+    def process(self) -> str:
+        """The process of the agent, by place, number and start; empty if nobody can tell."""
+        from takeback.disk import machine
+
+        return machine.caller(self.sender) if self.sender else ""
+
+    def can_be_refused(self) -> bool:
+        """Whether the agent does not make the call that the event announces, if we say so."""
+        return self.kind == BEFORE_TOOL and self.agent.can_deny(self)
+
     def was_at_work(self) -> bool:
         """Whether a tool is known to have run when the turn before a prompt was interrupted."""
         files = self.agent.conversations
@@ -158,6 +179,8 @@ class HookEvent:
 
     def tells_of_prompts(self) -> bool:
         """Whether its prompt may be in the conversation by now; not every event of a turn does."""
+        if self.rewound:
+            return self.kind == PROMPT
         if self.kind not in _WRITTEN_AT or self.subagent or not (self.transcript and self.turn):
             return False
         return self.kind != BEFORE_TOOL or self.tool_kind != words.READ
@@ -335,10 +358,18 @@ class Agent:
     """What its JSON needs beside hooks, as a version of the format."""
     executable = False
     """Whether its `files` are programs."""
+    call_limit = _LOOK
+    """Seconds that the hook before a call may take."""
     end_limit = 10
     """Seconds that the hook of the last event may take."""
     install_note = ""
     """What the user has to do after `install`."""
+
+    proven = ""
+    """The version that was proven with the real client; empty if none was."""
+    seen: "tuple[str, ...]" = ()
+    not_seen: "tuple[str, ...]" = ()
+    """What of it is recorded and what is not, for docs/agents.md; a few words each."""
 
     version_mark = b""
     """What stands before its version, near the beginning of a conversation."""
@@ -348,6 +379,8 @@ class Agent:
     """Whether the stop of a sub-agent looks like that of its turn."""
     rewinds_into_new_file = False
     """Whether its conversation goes on in another file after the user went back."""
+    loses_reason = False
+    """Whether the model never reads why a call was refused."""
 
     # -- hooks -----------------------------------------------------------------------------
 
@@ -373,10 +406,27 @@ class Agent:
         name = self.event_of(PROMPT)
         return bool(name) and self.can_deny(HookEvent(self, name, PROMPT))
 
+    @property
+    def refuses_calls(self) -> bool:
+        """Whether a call of a tool can be refused before it is made."""
+        return self.can_deny(HookEvent(self, self.event_of(BEFORE_TOOL), BEFORE_TOOL))
+
     def can_ask(self, event: HookEvent) -> bool:
         """Whether the agent can let the user decide."""
         del event
         return False
+
+    def heeds(self, verdict: str) -> "tuple[str, ...]":
+        """The kinds of events at which it gets a verdict in words that it understands."""
+        each = [HookEvent(self, name, kind) for name, kind in self.kinds.items()]
+        return tuple(
+            dict.fromkeys(
+                event.kind
+                for event in each
+                if self.understood(event, verdict) == verdict
+                and self.answer(event, Answer(verdict, "x")) != self.answer(event, Answer())
+            )
+        )
 
     def understood(self, event: HookEvent, verdict: str) -> str:
         """The verdict that the agent understands here: a stricter one if it lacks that, or none."""

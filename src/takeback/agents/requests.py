@@ -79,6 +79,17 @@ def told(session: str, restore: str) -> str:
     return f"told {session} {restore}"
 
 
+def refused(event: "HookEvent") -> str:
+    """A call was refused. A second delivery of it is answered alike."""
+    own = part_of(event, event.call, BEFORE) if event.call else delivery(event)
+    return f"refused {own}"
+
+
+def refused_for(session: str, subagent: str, restore: str) -> str:
+    """A call of a session, or of a sub-agent in it, was refused because of a restore."""
+    return " ".join(filter(None, ("refused", session, subagent and clean(subagent), restore)))
+
+
 def copied(agent: str, own_id: str) -> str:
     """A conversation was copied, under a new id of the agent's."""
     return f"copied {agent} {own_id}"

@@ -102,7 +102,8 @@ def _written(text: str) -> str:
 COMMANDS = tuple(
     """
     checkpoint run undo redo rollback apply log show why diff sessions extract verify keep gc usage
-    forget relocate projects config doctor install uninstall off on hook completion man demo
+    forget relocate projects config doctor install uninstall pause resume off on
+    hook completion man demo
     """.split()
 )
 """The commands, each with a module of its name or one below; bare `takeback` is `status`."""

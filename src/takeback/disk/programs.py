@@ -21,6 +21,7 @@ _DETACH = (
 )
 _ASIDE = 'exec 3<&0; "$@" <&3 3<&- &'
 """A shell that ends at once; it would take stdin from a program that goes on, so that is kept."""
+_PIPED = 'text=$1; shift; printf %s "$text" | "$@" >/dev/null 2>&1 &'
 _LONGEST_START = 5.0
 
 
@@ -146,6 +147,24 @@ def _kill(process: "Popen[bytes]") -> None:
         if pipe is not None:
             pipe.close()
     process.wait()
+
+
+def start_detached(words: "Sequence[str]", given: str, *, cwd: "Word") -> None:
+    """Start a program that nobody waits for, with a short text on its stdin.
+
+    As with `start_ourselves`, its parent is a shell that ends at once.
+    """
+    from subprocess import DEVNULL, Popen
+
+    shell = Popen(  # noqa: S603 -- the caller says why
+        ["/bin/sh", "-c", _PIPED, "takeback", given, *words],
+        cwd=cwd,
+        stdin=DEVNULL,
+        stdout=DEVNULL,
+        stderr=DEVNULL,
+        start_new_session=True,
+    )
+    shell.wait(_LONGEST_START)
 
 
 def start_ourselves(*words: "Word", home: bytes) -> bool:

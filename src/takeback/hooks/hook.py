@@ -136,6 +136,7 @@ class HookListener:
         context = HookContext(*words)
         event = event_of(data, context)
         event.received = _sent(sender, received) if event.took >= 0 else received
+        event.sender = sender
         answer = _typed(event, words, data) or handle(event, context, self._projects)
         output = event.agent.answer(event, answer)
         self._projects.rest()
@@ -156,6 +157,13 @@ def _sent(sender: int, received: int) -> int:
 
     is_hook = sender and b"hook" in machine.command_line(sender)[-2:]
     return (machine.born(sender) if is_hook else 0) or received
+
+
+def _deadline(event: "HookEvent") -> float:
+    """Until when a call can wait for a restore: shortly before its agent gives up on the hook."""
+    now = time.time_ns()
+    passed = (now - _sent(event.sender, now)) / 1e9
+    return time.monotonic() + event.agent.call_limit - _TO_ANSWER - passed
 
 
 def hear(words: "tuple[bytes, ...]", data: bytes, sender: int = 0) -> bytes:
@@ -271,7 +279,15 @@ def _written(project: "Project", event: "HookEvent", context: HookContext) -> An
 
     if not project.workspace.rules.is_recording():
         return Answer(reason=OFF)
-    session = HookRecorder(project).record(event)
+    lock = project.workspace.store.lock
+    lock.restore_deadline = _deadline(event) if event.kind == kinds.BEFORE_TOOL else 0.0
+    recorder = HookRecorder(project)
+    session = recorder.record(event)
+    if recorder.refusal is not None:
+        from takeback.hooks import words
+
+        why = recorder.refusal.why
+        return Answer(DENY, why, to_agent=words.of_refusal(recorder.refusal))
     return _answer(project, session, event, context) if session else Answer()
 
 
@@ -280,17 +296,24 @@ def _answer(project: "Project", session: str, event: "HookEvent", context: HookC
     try:
         to_agent = to_user = ""
         if event.can_be_told():
-            from takeback.agents import notes
+            from takeback.agents import notes, refusals
             from takeback.hooks import words
 
             work = project.workspace
             to_agent = words.of_note(notes.pending(work.ledger, work.held, session))
+            if event.kind == kinds.PROMPT and refusals.is_paused(work.ledger, session):
+                to_agent = "\n".join(filter(None, (to_agent, words.PAUSED)))
         if event.tells_of_prompts():
             from takeback.agents import rewinds
             from takeback.hooks import words
 
             work = project.workspace
-            to_user = words.of_rewind(rewinds.notice(work.ledger, work.held, session, event))
+            rewind = rewinds.notice(work.ledger, work.held, session, event)
+            to_user = words.of_rewind(rewind)
+            if rewind is not None:
+                from takeback import listeners
+
+                listeners.tell_rewind(work.rules, event.agent.name, session, rewind)
         if event.kind == kinds.PROMPT:
             from takeback.agents import typed
             from takeback.hooks import words
@@ -341,6 +364,8 @@ def _where(event: "HookEvent", context: HookContext) -> bytes:
     return os.path.join(context.cwd, os.fsencode(event.folder or event.cwd or "."))
 
 
+_TO_ANSWER = 2
+"""Seconds between the last moment in which a call waits and the time limit of its hook."""
 _LARGEST = 64 << 20
 """Bytes of a payload that are held: a tool's whole output may be in it."""
 _AT_ONCE = 1 << 20

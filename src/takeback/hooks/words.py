@@ -9,6 +9,7 @@ from takeback.model import words as terms
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from takeback.agents.notes import Note, ToldRestore
+    from takeback.agents.refusals import Refusal
     from takeback.agents.rewinds import Rewind
 
 _MOST_FILES = 10
@@ -41,6 +42,22 @@ def of_note(note: "Note | None") -> str:
         said.append("Read these files again before you rely on them or change them.")
     text = "\n".join(said)
     return text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"
+
+
+PAUSED = (
+    "Takeback: paused by the user. No tool is run until the user resumes this session. Do not try"
+    " again: say what you were about to do, and end your turn."
+)
+
+
+def of_refusal(refusal: "Refusal") -> str:
+    """Why a call was refused, and what the agent shall do now."""
+    if refusal.note is None:
+        return PAUSED
+    return (
+        f"{of_note(refusal.note)}\nThis call was not run. Takeback refuses the first call after"
+        " that, once: when you have read the files, go on from how they are now."
+    )
 
 
 def _lines(restore: "ToldRestore") -> "list[str]":

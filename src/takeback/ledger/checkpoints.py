@@ -272,6 +272,14 @@ class Deltas(Group):
         where = f"WHERE turn IN {_THESE} AND who = 'step' AND verb <> 'omit'"
         return self._some(where + " ORDER BY path, checkpoint", (_listed(turns),))
 
+    def paths_of_session(self, session: int) -> "set[bytes]":
+        """The paths that steps of a session changed."""
+        query = (
+            "SELECT DISTINCT path FROM deltas WHERE who = 'step'"
+            " AND turn IN (SELECT number FROM turns WHERE session = ?)"
+        )
+        return set(self._reader.column(query, (session,)))
+
     def of_checkpoint(self, checkpoint: int) -> "list[NamedDelta]":
         """What changed with a checkpoint."""
         return self._named("WHERE d.checkpoint = ? ORDER BY d.path", (checkpoint,))
@@ -335,18 +343,22 @@ class Deltas(Group):
 
     def perhaps(self, turn: int) -> "list[bytes]":
         """What changed when it is not known whether a command of a turn ran."""
-        return self._doubtful(turn, interactive=False)
+        return self._doubtful(turn, words.PERHAPS, interactive=False)
 
     def at_terminal(self, turn: int) -> "list[bytes]":
         """What changed while a command of a turn had the user's terminal."""
-        return self._doubtful(turn, interactive=True)
+        return self._doubtful(turn, words.PERHAPS, interactive=True)
 
-    def _doubtful(self, turn: int, *, interactive: bool) -> "list[bytes]":
+    def unreported(self, turn: int) -> "list[bytes]":
+        """What changed in a turn of an agent that reported no tool."""
+        return self._doubtful(turn, words.UNREPORTED, interactive=False)
+
+    def _doubtful(self, turn: int, how: str, *, interactive: bool) -> "list[bytes]":
         query = (
             "SELECT DISTINCT d.path FROM deltas d LEFT JOIN steps s ON s.number = d.step"
             " WHERE d.turn = ? AND d.how = ? AND coalesce(s.interactive, 0) = ? ORDER BY d.path"
         )
-        return self._reader.column(query, (turn, words.PERHAPS, interactive))
+        return self._reader.column(query, (turn, how, interactive))
 
     # -- renames ---------------------------------------------------------------------------
 

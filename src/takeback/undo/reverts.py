@@ -56,7 +56,7 @@ def rows_outside(ledger: "Ledger", turns: "Sequence[int]") -> "list[OutsideRow]"
 
 
 _RESTORED_BY = "a restore"
-_DOUBTS = ("", words.NAMED, words.BY_TURN, words.BY_SHELL, words.PERHAPS)
+_DOUBTS = ("", words.NAMED, words.BY_TURN, words.BY_SHELL, words.PERHAPS, words.UNREPORTED)
 """How it is known whose change something is, the most certain first."""
 
 

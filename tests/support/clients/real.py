@@ -7,10 +7,13 @@ from clients.claude_code import ClaudeCode
 from clients.client import Client
 from clients.codex import Codex
 from clients.gemini_cli import GeminiCli
+from clients.opencode import Kilo, OpenCode
+from clients.pi import Pi
+from clients.qwen_code import QwenCode
 
-DEEP: tuple[type[Client], ...] = (ClaudeCode, Codex, GeminiCli)
+DEEP: tuple[type[Client], ...] = (ClaudeCode, Codex, GeminiCli, OpenCode)
 """Those that all of `tests/clients` is about."""
-OTHERS: tuple[type[Client], ...] = ()
+OTHERS: tuple[type[Client], ...] = (Kilo, Pi, QwenCode)
 """Those that `test_others.py` is about."""
 TRIMMED: tuple[type[Client], ...] = (ClaudeCode, Codex)
 """Those whose conversations `undo --resume` can trim."""
@@ -22,7 +25,7 @@ BESIDE = {"ruflo": packages.Npm("ruflo", "3.42.5", "ruflo/bin/ruflo.js")}
 
 __all__ = [
     "ASKING", "BESIDE", "CLIENTS", "DEEP", "OTHERS", "TRIMMED",
-    "ClaudeCode", "Client", "Codex", "GeminiCli",
+    "ClaudeCode", "Client", "Codex", "GeminiCli", "Kilo", "OpenCode", "Pi", "QwenCode",
 ]  # fmt: skip
 
 

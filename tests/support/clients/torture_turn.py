@@ -37,7 +37,7 @@ def answers(client: Client, tree: Path) -> list[Action | Answer]:
         else:
             shell.append(row.turn)
     script = f"cd {shlex.quote(str(tree))}; set -e\n" + "\n".join(shell)
-    return [*client.edits(edits), created, client.shell(f"bash -c {shlex.quote(script)}")]
+    return [*client.edits(edits), created, client.script(script)]
 
 
 def require_exact_ways_back(

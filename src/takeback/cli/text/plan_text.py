@@ -4,7 +4,7 @@ A plan and the report of one as JSON, as documented in docs/json.md.
 """
 
 from takeback.cli import screen as layout
-from takeback.cli.screen import safe_line
+from takeback.cli.screen import safe_line, timestamp
 from takeback.cli.text import loss_text, reason_text
 from takeback.model import reasons
 from takeback.model import words as terms
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from takeback.cli.restore_flow import Contents
     from takeback.cli.screen import Screen
+    from takeback.model.history import RunningSession
     from takeback.model.plan import Conflict, Dependent, Plan, PlannedChange, Report
     from takeback.model.text.json_text import Json
     from takeback.model.text.masking import Masker
@@ -69,6 +70,24 @@ def as_json(
         "problems": [reason_text.as_json(x, masker) for x in made.problems] if made else [],
         "undo": (made.undo or None) if made else None,
         "conversations": conversations or [],
+        "running": [running_json(each, masker) for each in plan.running],
+    }
+
+
+def running_json(running: "RunningSession", masker: "Masker") -> "dict[str, Json]":
+    """An agent in the middle of a turn, and how it hears of a restore."""
+    from takeback.agents import refusals
+
+    return {
+        "session": running.id,
+        "agent": running.agent,
+        "turn": running.turn,
+        "label": masker.words(running.label),
+        "since": timestamp(running.since),
+        "tool": running.tool or None,
+        "doing": masker.words(running.doing) or None,
+        "alive": running.is_alive,
+        "told": refusals.told(running.agent),
     }
 
 
@@ -125,7 +144,17 @@ _WIDEST_PATH = 60
 _CONFLICT = "conflict"
 _DOING = {terms.UNDO: "take back", terms.REDO: "put back", terms.ROLLBACK: "roll back to"}
 _DONE = {terms.UNDO: "Took back", terms.REDO: "Put back", terms.ROLLBACK: "Rolled back to"}
-_HOW = {terms.BY_SHELL: "by shell", terms.PERHAPS: "perhaps yours"}
+_HOW = {
+    terms.BY_SHELL: "by shell",
+    terms.PERHAPS: "perhaps yours",
+    terms.UNREPORTED: "without a tool event; perhaps yours",
+}
+_TOLD = {
+    "refused": "its next call is refused once, and it is told why",
+    "raised": "its next step raises `RolledBack`",
+    "afterwards": "it cannot refuse a call, so it is told after its next one",
+    "never": "it cannot be told",
+}
 _REVERSES = {
     terms.UNDO: "puts it back",
     terms.REDO: "takes it back again",
@@ -402,8 +431,17 @@ class Page:
         said = [self.text(reason) for reason in self.plan.doubts]
         said += filter(None, [own_edits(self.plan)])
         said += [f"`{safe(path)}` still holds conflict markers" for path in self.plan.marked]
+        said += map(self._running, self.plan.running)
         for text in said:
             self.screen.say(self.screen.style(f"! {text}", "yellow"))
+
+    def _running(self, running: "RunningSession") -> str:
+        """That an agent is at work on these files, and how it hears of it."""
+        from takeback.agents import refusals
+
+        who = f"{safe_line(running.agent)} (session {running.id[:8]})"
+        is_are = "is working" if running.is_alive else "may be working"
+        return f"{who} {is_are} on these files: {_TOLD[refusals.told(running.agent)]}"
 
     def notes(self) -> "list[str]":
         """What else there is to know."""

@@ -49,8 +49,14 @@ _KNOWN = {
     terms.BY_SHELL: "by shell",
     terms.BY_TURN: "during the turn",
     terms.PERHAPS: "perhaps yours",
+    terms.UNREPORTED: "without a tool event",
 }
-_HOW = {terms.BY_SHELL: "by shell", terms.BY_TURN: "", terms.PERHAPS: "perhaps yours"}
+_HOW = {
+    terms.BY_SHELL: "by shell",
+    terms.BY_TURN: "",
+    terms.PERHAPS: "perhaps yours",
+    terms.UNREPORTED: "without a tool event; perhaps yours",
+}
 
 
 def turn(found: "RecordedTurn", screen: "Screen", now: float) -> None:
