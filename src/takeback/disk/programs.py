@@ -19,9 +19,9 @@ if TYPE_CHECKING:
 _DETACH = (
     'TAKEBACK_HOME=$1; export TAKEBACK_HOME; shift; nice -n 10 "$@" </dev/null >/dev/null 2>&1 &'
 )
+_PIPED = 'text=$1; shift; printf %s "$text" | "$@" >/dev/null 2>&1 &'
 _ASIDE = 'exec 3<&0; "$@" <&3 3<&- &'
 """A shell that ends at once; it would take stdin from a program that goes on, so that is kept."""
-_PIPED = 'text=$1; shift; printf %s "$text" | "$@" >/dev/null 2>&1 &'
 _LONGEST_START = 5.0
 
 

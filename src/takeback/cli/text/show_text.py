@@ -49,14 +49,10 @@ _KNOWN = {
     terms.BY_SHELL: "by shell",
     terms.BY_TURN: "during the turn",
     terms.PERHAPS: "perhaps yours",
-    terms.UNREPORTED: "without a tool event",
-}
-_HOW = {
-    terms.BY_SHELL: "by shell",
-    terms.BY_TURN: "",
-    terms.PERHAPS: "perhaps yours",
     terms.UNREPORTED: "without a tool event; perhaps yours",
+    terms.UNKNOWN: "unknown author",
 }
+_HOW = {**_KNOWN, terms.NAMED: "named", terms.BY_TURN: ""}
 
 
 def turn(found: "RecordedTurn", screen: "Screen", now: float) -> None:
