@@ -14,6 +14,7 @@ from takeback.agents.registry import find_agent
 
 TYPING = [kind for kind in CLIENTS if (agent := find_agent(kind.NAME)) and agent.can_drop_prompts()]
 """Those that can drop a prompt."""
+pytestmark = pytest.mark.timeout(300)
 
 
 def prompts(place: Place) -> list[tuple[str, str]]:
