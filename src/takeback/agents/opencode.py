@@ -50,7 +50,6 @@ class OpenCode(Agent):
     project_folder = ".opencode"
     program = "opencode"
     variable = "OPENCODE_CONFIG_DIR"
-    proven = "1.18.33"
     seen = ("prompts", "edits", "shell", "sub-agents", "permission dialogs", "Esc", "`/undo`")
     not_seen = ("your own commands (`!`)", "when a turn ended that was killed")
 
@@ -112,7 +111,7 @@ class OpenCode(Agent):
         """As the plugin pipes it; it reports no start of a session."""
         if not self.event_of(kind):
             return None
-        call = {"tool": "bash", "sessionID": "trial", "callID": "t"}
+        call: dict[str, object] = {"tool": "bash", "sessionID": "trial", "callID": "t"}
         args = {"args": {"command": trial.command}}
         part = {"type": "text", "text": trial.prompt}
         said: dict[str, tuple[dict[str, object], object]] = {
