@@ -68,7 +68,8 @@ def main(command: str, work: Path, *, quick: bool) -> str:
 
 def real_turns(rounds: int, calls: int) -> list[dict[str, object]]:
     """What `hookturns.py` measured, offline."""
-    program = [str(HERE.parent / "scripts/run_clients.py"), "--program", str(HERE / "hookturns.py")]
+    run = [str(HERE.parent / "scripts/run_clients.py"), "claude-code", "codex"]
+    program = [*run, "--program", str(HERE / "hookturns.py")]
     sizes = [str(size) for size in SIZES]
     command = [sys.executable, "-I", *program, str(rounds), str(calls), *sizes]
     done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=False)

@@ -1,10 +1,13 @@
 """Run the tests with the real clients, offline. `./check --clients` calls this.
 
-`--program FILE WORDS…` runs another program instead of the tests (`bench/run --only hooks`).
+Names of clients choose among them (`gemini-cli`), else all are run. Other words go to pytest.
+`--newest` runs the newest version of each that can be installed here, instead of the one that the
+tests were written for, and names the newer ones that cannot. `--program FILE WORDS…` runs another
+program instead of the tests (`bench/run --only hooks`).
 
-Claude Code and Codex are installed by npm into a cache folder, in the versions that are written
-here. Then the tests run in namespaces of their own, with no network but loopback and no processes
-but theirs. What is missing is told, and ends with 77: nothing was proven then.
+The clients are installed into a cache folder (`tests/support/clients/packages.py`). Then the tests
+run in namespaces of their own, with no network but loopback and no processes but theirs. What is
+missing is told, and ends with 77: that was not proven then.
 """
 
 import fcntl
@@ -17,26 +20,70 @@ import subprocess
 import sys
 from pathlib import Path
 
-VERSIONS = {"@anthropic-ai/claude-code": "2.1.325", "@openai/codex": "0.166.0"}
-SKIPPED = 77
 ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT / "tests/support"))
+
+from clients import packages  # noqa: E402
+from clients.packages import CannotInstallError, Package  # noqa: E402
+from clients.real import BESIDE, CLIENTS  # noqa: E402
+
+SKIPPED = 77
+TRIES = 3
+"""How many of the newest versions are tried before the one that the tests were written for."""
+
+LONGEST = 900
+"""Seconds that a test may take; some clients need a minute to start on a busy machine."""
 
 
 def main(words: list[str]) -> int:
     """Install, go offline, test."""
     if words[:1] == ["--inside"]:
         return inside(words[1:])
+    split = words.index("--program") if "--program" in words else len(words)
+    known = {**{client.NAME: client.PACKAGE for client in CLIENTS}, **BESIDE}
+    names = [word for word in words[:split] if word in known] or list(known)
+    rest = [word for word in words[:split] if word not in (*known, "--newest")] + words[split:]
     why = missing()
     if why:
         print(f"check: THE REAL CLIENTS WERE NOT RUN: {why}", file=sys.stderr)
         return SKIPPED
-    folder = cache()
-    if not is_installed(folder) and not install(folder):
-        print("check: THE REAL CLIENTS WERE NOT RUN: npm could not install them", file=sys.stderr)
-        return SKIPPED
-    os.environ["TAKEBACK_CLIENTS"] = str(folder)
-    command = [*namespaces(), sys.executable, "-I", __file__, "--inside", *words]
-    return run(command)
+    versions, missed = install(names, known, newest="--newest" in words[:split])
+    code = SKIPPED
+    if versions:
+        os.environ[packages.CACHE] = str(cache())
+        os.environ[packages.VERSIONS] = json.dumps(versions)
+        code = run([*namespaces(), sys.executable, "-I", __file__, "--inside", *rest])
+        ran = ", ".join(f"{name} {version}" for name, version in versions.items())
+        print(f"check: ran with {ran}", file=sys.stderr)
+    for line in missed:
+        print(f"check: {line}", file=sys.stderr)
+    are_all_here = len(versions) == len(names)
+    return code or (0 if are_all_here else SKIPPED)
+
+
+def install(
+    names: list[str], known: dict[str, Package], *, newest: bool
+) -> tuple[dict[str, str], list[str]]:
+    """Install clients: the version of each that is there, and what has to be said at the end."""
+    versions, missed = {}, []
+    for name in names:
+        package = known[name]
+        try:
+            newer = package.newer_versions() if newest else []
+        except CannotInstallError as problem:
+            newer = []
+            missed.append(f"nobody tells which version of {name} is the newest: {problem}")
+        for version in [*newer[:TRIES], package.version]:
+            try:
+                packages.ensure(cache(), name, package.in_version(version), tuple(namespaces()))
+            except CannotInstallError as problem:
+                is_newer = version != package.version
+                loud = "is newer and cannot be installed here" if is_newer else "WAS NOT RUN"
+                missed.append(f"{name} {version} {loud}: {problem}")
+            else:
+                versions[name] = version
+                break
+    return versions, missed
 
 
 def missing() -> str:
@@ -63,30 +110,6 @@ def cache() -> Path:
     return Path(base) / "takeback-clients"
 
 
-def is_installed(folder: Path) -> bool:
-    """Whether both clients are there in the right versions."""
-    for name, version in VERSIONS.items():
-        try:
-            said = json.loads((folder / "node_modules" / name / "package.json").read_text())
-        except (OSError, ValueError):
-            return False
-        if said.get("version") != version:
-            return False
-    return True
-
-
-def install(folder: Path) -> bool:
-    """Install both; whether that worked."""
-    print(f"check: installing the clients in {folder} (about 800 MB)", file=sys.stderr)
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / "package.json").write_text("{}\n")  # else npm looks for one further up
-    quiet = ["--no-audit", "--no-fund", "--loglevel=error"]
-    # They come as programs for each platform; their install scripts add nothing that we need.
-    wanted = [f"{name}@{version}" for name, version in VERSIONS.items()]
-    command = ["npm", "install", "--prefix", str(folder), "--ignore-scripts", *quiet, *wanted]
-    return run(command) == 0 and is_installed(folder)
-
-
 def inside(words: list[str]) -> int:
     """Within the namespaces: wake loopback up, and test."""
     bring_up_loopback()
@@ -96,8 +119,8 @@ def inside(words: list[str]) -> int:
         return run([sys.executable, "-I", *words[1:]])
     tests = [word for word in words if word.startswith("tests/")] or ["tests/clients"]
     rest = [word for word in words if not word.startswith("tests/")]
-    command = [sys.executable, "-I", "-m", "pytest", "-q", "-p", "no:cacheprovider", *rest, *tests]
-    return run(command)
+    options = ["-q", "-p", "no:cacheprovider", f"--timeout={LONGEST}"]
+    return run([sys.executable, "-I", "-m", "pytest", *options, *rest, *tests])
 
 
 def run(command: list[str]) -> int:

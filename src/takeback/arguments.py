@@ -32,6 +32,7 @@ if TYPE_CHECKING:
         because: str
         keep_mtime: bool
         yes: bool
+        asker: str
         request: str | None
 
     class Which(TypedDict, total=False):

@@ -17,6 +17,8 @@
     ├── BlockedError                   1  something is in the way of a restore; nothing changed
     ├── UnfinishedError                5  something is half done; the message names what
     ├── NothingToTakeBackError         1  there is nothing to undo or redo
+    ├── RolledBack                     1  others took back what a running turn did
+    ├── PausedError                    1  the user paused the session; nothing was begun
     ├── NoLongerKeptError              1  the files of a state were deleted; the log keeps the turn
     ├── TargetError                    1  the folder to extract into cannot be used
     ├── DamagedStoreError              4  bytes in the store are not what they were
@@ -84,6 +86,7 @@ IN_PYTHON = {
     "remove-unmounted": "`takeback projects --remove {id} --yes --even-if-not-mounted`, in a "
     "shell, removes the store nevertheless",
     "restore-folder": "`takeback projects --restore {id} {path!r}`, in a shell, restores it",
+    "resume-all": "`takeback resume`, in a shell, lets all of them go on",
     "rollback": "`project.rollback({ref!r})` restores that state",
     "rollback-anywhere": "`project.rollback(REF)` restores any state",
     "rollback-first": "`project.rollback({ref!r})` restores its first state",
@@ -218,6 +221,33 @@ class UnfinishedError(TakebackError):
 
 class NothingToTakeBackError(TakebackError):
     """There is nothing to undo, or nothing to redo."""
+
+
+class RolledBack(TakebackError):
+    """A restore changed files under a turn that runs; its next step raises this, once.
+
+    `restore` is the id of the newest one, `verb` what it was, `because` the reason that was given,
+    `paths` what changed: read these again. The turn may go on.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        restore: str = "",
+        verb: str = "",
+        because: str = "",
+        paths: "tuple[str, ...]" = (),
+    ) -> None:
+        super().__init__(message, hint="read these files again before you change them")
+        self.restore = restore
+        self.verb = verb
+        self.because = because
+        self.paths = paths
+
+
+class PausedError(TakebackError):
+    """The user paused the session, or all of them: no step begins until it is resumed."""
 
 
 class NoLongerKeptError(TakebackError):

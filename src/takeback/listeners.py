@@ -1,4 +1,5 @@
 """Tells programs of the user's own that files changed under them: an index, a build, an editor.
+Also that the user went back inside an agent, so that files and conversation are apart.
 
 They are named in the user's settings, never in the work tree, run when the lock is free again, and
 each is given one JSON object on its stdin. What a listener does wrong is told and harms nobody.
@@ -16,6 +17,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
+    from takeback.agents.rewinds import Rewind
     from takeback.capture.project_rules import ProjectRules
     from takeback.model.plan import Report
 
@@ -39,6 +41,27 @@ def notify(
     except TakebackError as problem:
         return (*problems, Reason(reasons.LISTENERS_UNREAD, problem=str(problem)))
     return (*problems, *(tell(commands, report, rules.root) if commands else ()))
+
+
+def tell_rewind(rules: "ProjectRules", agent: str, session: str, rewind: "Rewind") -> None:
+    """Tell listeners that the user went back inside an agent, which changes no file by itself.
+
+    The agent waits for its hook, so nobody waits for them, and what goes wrong there is not told.
+    """
+    facts: dict[str, json_text.Json] = {
+        "event": "rewind",
+        "agent": agent,
+        "session": session,
+        "turn": rewind.turn,
+        "to": rewind.to or None,
+        "moves_files": rewind.moves_files,
+        "root": json_text.path_fields(rules.root),
+    }
+    for words in _checked(rules.setting("restore", "listeners", []))[0]:
+        program = _program(words[0])
+        if program is not None:
+            message = f"{json_text.dumps(facts)}\n"
+            programs.start_detached([program, *words[1:]], message, cwd=rules.root)
 
 
 def tell(

@@ -8,10 +8,12 @@ from takeback.capture.checkpoint import Place
 from takeback.capture.safe_points import SafePoints, facts_of
 from takeback.disk import machine
 from takeback.disk.failures import FailingAs
-from takeback.errors import RefusedError, TakebackError, UsageError
+from takeback.errors import PausedError, RefusedError, RolledBack, TakebackError, UsageError
 from takeback.ledger import events
 from takeback.ledger.events import NewEvent
+from takeback.ledger.journal import ALL_SESSIONS
 from takeback.model import ids, tools, words
+from takeback.model.reasons import Action
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -160,6 +162,54 @@ class Recorder(SafePoints):
         if self._settings().unset(_SWITCH).value is False:
             self._settings().set(_SWITCH, "true")  # the user turned it off in all projects
 
+    def pause(self, session: "str | None" = None) -> bool:
+        """Refuse the calls of a session until `release`, or those of all; whether that is new."""
+        with _SAFELY, self._work.held():
+            number, id = self._named_session(session)
+            if number in self._ledger.sessions.paused():
+                return False
+            self._record(events.SESSION_PAUSED, {"session": id}, (), None)
+        return True
+
+    def release(self, session: "str | None" = None) -> bool:
+        """Refuse no more calls of a session, or of any; whether any were refused."""
+        with _SAFELY, self._work.held():
+            number, id = self._named_session(session)
+            paused = self._ledger.sessions.paused()
+            if session is not None and ALL_SESSIONS in paused:
+                raise UsageError("all sessions are paused together", hint=Action("resume-all"))
+            if not paused or (session is not None and number not in paused):
+                return False
+            self._record(events.SESSION_RELEASED, {"session": id}, (), None)
+        return True
+
+    def _named_session(self, session: "str | None") -> "tuple[int, str | None]":
+        from takeback.history import references
+
+        if session is None:
+            return ALL_SESSIONS, None
+        number = references.session(self._ledger, session, time.time())
+        return number, self._ledger.sessions.numbered(number).id
+
+    def require_going_on(self, turn: str) -> None:
+        """An error if the user paused the session of a turn, or others took back what it did."""
+        from takeback.agents import refusals
+
+        row = self._ledger.turns.get(turn)
+        if self._ledger.sessions.is_paused(row.session):
+            raise PausedError("paused by the user", hint=Action("resume-all"))
+        note = refusals.rolled_back(self._ledger, row)
+        if note is not None:
+            newest = note.restores[-1]
+            paths = {path: None for each in note.restores for path, _ in each.files}
+            raise RolledBack(
+                f"{newest.verb} changed {words.count(len(paths), 'file')} under this turn",
+                restore=newest.id,
+                verb=newest.verb,
+                because=newest.because,
+                paths=tuple(os.fsdecode(path) for path in paths),
+            )
+
     def _settings(self) -> "Settings":
         from takeback.upkeep.settings import Settings
 
@@ -169,9 +219,11 @@ class Recorder(SafePoints):
         """Hold the log while several things are recorded that belong together."""
         return self._work.held()
 
-    def mark_handled(self, session: str, event: str, request: str) -> None:
-        """An event of a hook left nothing else in the log by which it counts once."""
-        self._record(events.HOOK_HANDLED, {"session": session, "event": event}, (), request)
+    def mark_handled(self, session: str, event: str, request: str, *, tool: bool) -> None:
+        """An event of a hook, perhaps of a `tool`, left nothing else by which it counts once."""
+        said: dict[str, Json] = {"session": session, "event": event}
+        said |= {"tool": True} if tool else {}
+        self._record(events.HOOK_HANDLED, said, (), request)
 
     # -- turns -----------------------------------------------------------------------------
 
@@ -184,10 +236,12 @@ class Recorder(SafePoints):
         interrupted: "int | None" = None,
         began: "int | None" = None,
         conversation: "Mapping[str, str] | None" = None,
+        process: str = "",
         request: "str | None" = None,
     ) -> str:
         """A prompt was submitted. A turn of the session that still runs was interrupted.
 
+        `process` is the agent, as `machine.holder` names it, where that is not this one.
         It `began` some time ago if the agent did not wait for us: what changed since is its work.
         """
         at = time.time_ns()
@@ -220,6 +274,8 @@ class Recorder(SafePoints):
                 **facts_of(seen, at),
                 **({"git": git["git"]} if running else git),
             }
+            if process:
+                said["process"] = process
             if conversation:
                 said["conversation"] = {key: conversation[key] for key in sorted(conversation)}
             parents = (row.opened, seen.cursor)
@@ -229,7 +285,9 @@ class Recorder(SafePoints):
             self._conclude([*facts, started], at, over, turns=turns, steps=steps)
             return turn
 
-    def resume_turn(self, session: str, *, request: "str | None" = None) -> "str | None":
+    def resume_turn(
+        self, session: str, *, process: str = "", request: "str | None" = None
+    ) -> "str | None":
         """Go on with the newest turn of a session: a prompt came that no human wrote."""
         at = time.time_ns()
         with _SAFELY, self._work.held():
@@ -249,6 +307,8 @@ class Recorder(SafePoints):
             git = self._work.git_facts()
             del git["git"]
             said: dict[str, Json] = {"turn": turn.id, **facts_of(seen, at), **git}
+            if process:
+                said["process"] = process
             self._record(events.TURN_RESUMED, said, (turn.opened, seen.cursor), request)
             return turn.id
 
@@ -476,6 +536,11 @@ class Recorder(SafePoints):
         if self._safe_points == BY_TURN:
             return False
         return self._safe_points == BY_CALL or kind != words.READ
+
+    def named(self, paths: "Iterable[bytes]", cwd: "bytes | None") -> "tuple[bytes, ...]":
+        """The named paths: relative to the root where they are in the tree, else whole."""
+        inside, outside = self._named(paths, cwd)
+        return (*(path.encode("utf-8", "surrogateescape") for path in inside), *outside)
 
     def _named(
         self, paths: "Iterable[bytes]", cwd: "bytes | None"

@@ -80,7 +80,12 @@ class Session:
         request: "str | None" = None,
     ) -> "Report":
         return self._project.undo(
-            session=self.id, because=because, keep_mtime=keep_mtime, yes=yes, request=request
+            session=self.id,
+            because=because,
+            keep_mtime=keep_mtime,
+            yes=yes,
+            asker=self.id,
+            request=request,
         )
 
     def redo(
@@ -92,7 +97,12 @@ class Session:
         request: "str | None" = None,
     ) -> "Report":
         return self._project.redo(
-            session=self.id, because=because, keep_mtime=keep_mtime, yes=yes, request=request
+            session=self.id,
+            because=because,
+            keep_mtime=keep_mtime,
+            yes=yes,
+            asker=self.id,
+            request=request,
         )
 
     def resume(self, *, request: "str | None" = None) -> "Turn | None":
@@ -147,21 +157,24 @@ class _Work:
 
         Its kind and the paths it names are found out from the tool's name and input, unless
         they are told. Relative paths begin at `cwd`, by default the root of the project. A step
-        inside a step is a sub-agent's, for instance.
+        inside a step is a sub-agent's, for instance. If another process took back what this turn
+        did, or other files of its session, the next step raises `RolledBack`, once.
         """
         from os import fsencode
 
         turn, parent = self._inside
-        id = self._recorder.start_step(
-            turn,
-            tool,
-            given or {},
-            kind=kind,
-            paths=None if paths is None else [fsencode(path) for path in paths],
-            cwd=None if cwd is None else fsencode(cwd),
-            parent=parent,
-            request=request,
-        )
+        with self._recorder.together():
+            self._recorder.require_going_on(turn)
+            id = self._recorder.start_step(
+                turn,
+                tool,
+                given or {},
+                kind=kind,
+                paths=None if paths is None else [fsencode(path) for path in paths],
+                cwd=None if cwd is None else fsencode(cwd),
+                parent=parent,
+                request=request,
+            )
         return Step(self._recorder, self._project, id, turn, given)
 
     def end(

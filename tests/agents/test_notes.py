@@ -150,7 +150,7 @@ def test_no_sub_agent_takes_the_note(claude: Agent, tree: Path) -> None:
         project.undo()
     assert inner.over() == {}
     assert broken.failed() == {}
-    assert "write two" in note(claude.begin("Bash", {"command": "ls"}).over())
+    assert "write two" in claude.begin("Bash", {"command": "ls"}).refused
 
 
 def test_several_are_told_together(claude: Agent, tree: Path) -> None:

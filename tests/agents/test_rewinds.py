@@ -1,5 +1,7 @@
 """Going back inside an agent is noticed, recorded once, and the files are offered; never taken."""
 
+import json
+import time
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +11,7 @@ import takeback
 from agents import heard
 from takeback.disk import operations
 from takeback.ledger import events
+from takeback.upkeep.settings import Settings
 from talks import Claude, CodexTalk
 
 
@@ -55,6 +58,29 @@ def test_going_on_is_not_going_back(claude: Claude, tree: Path) -> None:
         said.append(claude.stop())
     assert said == [{}] * 8
     assert rewinds(tree) == []
+
+
+def test_listeners_hear_of_it(claude: Claude, tree: Path, tmp_path: Path) -> None:
+    """A program of the user's gets one line; the agent does not wait for it."""
+    heard, program = tmp_path / "heard", tmp_path / "listener"
+    program.write_text(f"#!/bin/sh\nsleep 0.2\ncat > {heard}.part\nmv {heard}.part {heard}\n")
+    program.chmod(0o700)
+    with takeback.open(tree) as project:
+        settings = Settings(project.workspace.home.path, project.id)
+        settings.set("restore.listeners", json.dumps([[str(program)]]))
+    end = claude.does("one", a_txt="1\n")
+    claude.does("two", b_txt="2\n")
+    claude.talk.leaf = end
+    claude.asks("instead of two")
+    claude.begin("Bash", {"command": "ls"})
+    assert not heard.exists()
+    for _ in range(500):
+        if heard.exists():
+            break
+        time.sleep(0.02)
+    said, turns = json.loads(heard.read_text()), labelled(tree)
+    assert (said["event"], said["agent"], said["moves_files"]) == ("rewind", "claude-code", True)
+    assert (said["to"], said["turn"]) == (turns["two"], turns["instead of two"])
 
 
 def test_going_back_is_told_once_at_the_first_tool(claude: Claude, tree: Path) -> None:

@@ -6,12 +6,11 @@ import pytest
 
 from clients.model import Use
 from clients.place import Place, wait_until
-from clients.real import CLIENTS, ClaudeCode, Client, Codex
+from clients.real import ASKING, ClaudeCode, Client, Codex
 from clients.screen import ENTER, ESCAPE, Screen
 
 BY_HAND = "by hand\n"
 ASKS = {"claude-code": "Do you want to proceed?", "codex": "Would you like to run"}
-INTERRUPTED = {"claude-code": "[Request interrupted by user", "codex": '"turn_aborted"'}
 ANSWERED = 0.5
 """Seconds from the save to the answer."""
 
@@ -46,7 +45,7 @@ def ask(place: Place, kind: type[Client], command: str) -> tuple[Client, Screen]
     return client, screen
 
 
-@pytest.mark.parametrize("kind", CLIENTS)
+@pytest.mark.parametrize("kind", ASKING)
 def test_after_a_yes(kind: type[Client], place: Place) -> None:
     """Claude Code tells when the command began; Codex does not, and undo asks."""
     before = (place.tree / "b.txt").read_text()
@@ -66,14 +65,13 @@ def test_after_a_yes(kind: type[Client], place: Place) -> None:
     assert client.NAME in {session["agent"] for session in place.told("sessions")["sessions"]}
 
 
-@pytest.mark.parametrize("kind", CLIENTS)
+@pytest.mark.parametrize("kind", ASKING)
 def test_after_a_no(kind: type[Client], place: Place) -> None:
     """Nothing ran: there is nothing to take back, and what was saved stays."""
     client, screen = ask(place, kind, "echo done > b.txt")
     try:
         screen.press(ESCAPE)
-        said = INTERRUPTED[client.NAME]
-        wait_until("it is interrupted", lambda: said in client.transcript().read_text())
+        wait_until("it is interrupted", client.is_interrupted)
         place.takeback("undo", code=1)
     finally:
         screen.close()
@@ -88,8 +86,7 @@ def test_escape_after_a_yes(place: Place) -> None:
         screen.press(ENTER)
         wait_until("it runs", (place.tree / "begun.txt").exists)
         screen.press(ESCAPE)
-        said = INTERRUPTED[client.NAME]
-        wait_until("it is interrupted", lambda: said in client.transcript().read_text())
+        wait_until("it is interrupted", client.is_interrupted)
         place.takeback("undo", code=3)
         place.takeback("undo", "--yes", "--", "b.txt", "begun.txt")
     finally:

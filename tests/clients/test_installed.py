@@ -7,21 +7,19 @@ import pytest
 
 import takeback
 from clients.place import Place
-from clients.real import CLIENTS, ClaudeCode, Client
+from clients.real import DEEP, ClaudeCode, Client
 
-SAID_BY_DOCTOR = {"claude-code": "heard", "codex": "does not seem to trust them yet"}
-"""Codex runs them here without having been asked (`--dangerously-bypass-hook-trust`)."""
 PLUGIN = Path(takeback.__file__).parent / "plugin/claude-code"
 
 
-@pytest.mark.parametrize("kind", CLIENTS)
+@pytest.mark.parametrize("kind", DEEP)
 def test_hooks_come_and_go(kind: type[Client], place: Place) -> None:
     """Installed they record, and `doctor` tells so; uninstalled nothing of them is left."""
     client = kind(place)
     client.install()
     client.prompt(place.model.plays("the first", client.shell("echo 1 > 1.txt")))
     (line,) = [line for line in place.takeback("doctor").splitlines() if line.startswith("hooks")]
-    assert SAID_BY_DOCTOR[client.NAME] in line
+    assert client.HEALTHY in line
     place.takeback("uninstall", client.NAME)
     for name in ("settings.json", "hooks.json"):
         file = client.folder / name  # Claude Code adds something of its own to what is there

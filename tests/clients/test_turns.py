@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 import oracle
-from clients.model import Fail, Patch, Say, Until, Use
+from clients.model import Fail, Say, Until, Use
 from clients.place import Place, wait_until
-from clients.real import CLIENTS, ClaudeCode, Client, Codex
+from clients.real import DEEP, ClaudeCode, Client, Codex
 
 
 def changes(place: Place, number: int = -1) -> dict[str, str]:
@@ -23,7 +23,7 @@ def append(path: Path, text: str) -> None:
 
 
 @pytest.mark.parametrize("helper", ["1", "0"], ids=["helper", "alone"])
-@pytest.mark.parametrize("kind", CLIENTS)
+@pytest.mark.parametrize("kind", DEEP)
 def test_each_change_has_its_author(kind: type[Client], helper: str, place: Place) -> None:
     """Edit tools name their files, shells are told as such, and what is between is the user's."""
     place.environment["TAKEBACK_HELPER"] = helper
@@ -47,17 +47,13 @@ def test_each_change_has_its_author(kind: type[Client], helper: str, place: Plac
     assert (tree / "new.txt").read_text() == "new\n"
 
 
-@pytest.mark.parametrize("kind", CLIENTS)
+@pytest.mark.parametrize("kind", DEEP)
 def test_calls_at_once_and_calls_that_fail(kind: type[Client], place: Place) -> None:
     """Several calls in one answer, some of which fail half way or are refused, come back whole."""
     client, tree = kind(place), place.tree
     client.install()
     before = oracle.picture(tree)
-    refused = (
-        Use("Edit", {"file_path": str(tree / "a.txt"), "old_string": "no", "new_string": "x"})
-        if kind is ClaudeCode
-        else Patch(f"*** Begin Patch\n*** Update File: {tree}/a.txt\n@@\n-no\n+x\n*** End Patch\n")
-    )
+    refused = client.wrong_edit(tree / "a.txt")
     at_once = [client.shell(f"echo {n} > at-once-{n}.txt; exit {n}") for n in range(3)]
     client.prompt(place.model.plays("do it at once", [*at_once, refused], client.shell("rm b.txt")))
     assert set(changes(place)) == {"at-once-0.txt", "at-once-1.txt", "at-once-2.txt", "b.txt"}
@@ -86,7 +82,7 @@ def test_a_denied_tool_leaves_no_window_open(place: Place) -> None:
     assert not (tree / "made.txt").exists()
 
 
-@pytest.mark.parametrize("kind", CLIENTS)
+@pytest.mark.parametrize("kind", DEEP)
 def test_an_error_of_the_model_ends_the_turn(kind: type[Client], place: Place) -> None:
     """What was done before the error comes back, and what the user did after it stays."""
     client, tree = kind(place), place.tree
@@ -101,7 +97,7 @@ def test_an_error_of_the_model_ends_the_turn(kind: type[Client], place: Place) -
     assert (tree / "a.txt").read_text().endswith("by hand\n")
 
 
-@pytest.mark.parametrize("kind", CLIENTS)
+@pytest.mark.parametrize("kind", DEEP)
 def test_the_models_cd_does_not_move_the_project(kind: type[Client], place: Place) -> None:
     """One project, whatever folder the shell is in; names count from where the client started."""
     client, tree = kind(place), place.tree
@@ -118,13 +114,15 @@ def test_the_models_cd_does_not_move_the_project(kind: type[Client], place: Plac
     assert not (tree / "top.txt").exists()
 
 
-@pytest.mark.parametrize("kind", CLIENTS)
+@pytest.mark.parametrize("kind", DEEP)
 def test_a_file_outside_comes_back(kind: type[Client], place: Place) -> None:
     """What an edit tool names outside of the project was kept before, and comes back on request."""
     client = kind(place)
     client.install()
-    outside = place.scratch / "home/outside.txt"
+    outside = place.scratch / "elsewhere/outside.txt"
+    outside.parent.mkdir()
     outside.write_text("one\ntwo\n")
+    client.may_edit(outside.parent)
     client.prompt(place.model.plays("edit outside", *client.edits([(outside, "one", "ONE")])))
     assert outside.read_text() == "ONE\ntwo\n"
     assert [str(outside)] == [each["path"] for each in place.turns()[-1]["outside"]]

@@ -3,8 +3,9 @@
 import os
 import subprocess
 import sys
+import threading
+import time
 from pathlib import Path
-from threading import Thread
 from types import FrameType, FunctionType
 
 import pytest
@@ -81,7 +82,7 @@ def test_an_interrupt_before_the_lock_is_given_back_does_not_keep_it(
     sys.settrace(before)
     assert not lock.is_held
     taken: list[bool] = []
-    other = Thread(target=lambda: taken.append(lock.mutex.acquire(blocking=False)))
+    other = threading.Thread(target=lambda: taken.append(lock.mutex.acquire(blocking=False)))
     other.start()
     other.join()
     assert taken == [True]
@@ -126,3 +127,21 @@ def test_an_interrupt_does_not_keep_the_lock(tmp_path: Path) -> None:
             pass
         with Held(Lock(path), patience=0):
             pass
+
+
+@pytest.mark.parametrize("restores", [True, False])
+def test_a_restore_is_waited_for_longer(tmp_path: Path, restores: bool) -> None:
+    """Who may wait for a restore does so beyond the usual patience, and for nothing else."""
+    path = os.fsencode(tmp_path / "lock")
+    holder, waiter = Lock(path), Lock(path)
+    holder.acquire()
+    if restores:
+        holder.announce_restore()
+    waiter.restore_deadline = time.monotonic() + 10
+    threading.Timer(0.3, holder.release).start()
+    if restores:
+        assert waiter.acquire(0.1) is False
+        waiter.release()
+    else:
+        with pytest.raises(BusyError):
+            waiter.acquire(0.1)

@@ -17,6 +17,9 @@ import pytest
 
 import settings_files
 import takeback
+from settings_files import contents
+from takeback import environment
+from takeback.agents import agent as kinds
 from takeback.agents import claude_code, codex
 from takeback.agents.agent import Agent
 from takeback.agents.registry import installable
@@ -24,10 +27,10 @@ from takeback.cli import app
 from takeback.cli.text.reason_text import sentence
 from takeback.disk import operations
 from takeback.errors import RefusedError, TakebackError
-from takeback.hooks import command, health, settings_file, settings_text, trial
+from takeback.hooks import command, health, trial
 from takeback.hooks import hook as troubles
-from takeback.hooks import install as receipts
 from takeback.hooks import install as steps
+from takeback.hooks.settings import json_settings, receipts, settings_file
 
 PACKAGE = Path(takeback.__file__).parent
 MAIN = str(PACKAGE / "__main__.py")
@@ -68,8 +71,9 @@ def place(tmp_path: Path, home: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path / "elsewhere")
     monkeypatch.setenv("HOME", str(tmp_path))
     folder = tmp_path / ".gemini"  # one that no variable names
-    monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(folder))
-    monkeypatch.setenv("CODEX_HOME", str(folder))
+    for agent in installable().values():
+        if agent.variable:
+            monkeypatch.setenv(agent.variable, str(folder))
     monkeypatch.setenv("PATH", "/usr/bin:/bin")  # no agent of the person at the keyboard
     return folder
 
@@ -93,15 +97,6 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(trial, "try_install", lambda *_: trial.TrialResult(6, 1.0))
 
 
-def contents(folder: Path) -> dict[str, tuple[int, bytes]]:
-    """Mode and content of every file below a folder; nothing for a folder that is not there."""
-    return {
-        str(path.relative_to(folder)): (path.lstat().st_mode, path.read_bytes())
-        for path in folder.rglob("*")
-        if path.is_file()
-    }
-
-
 def planned(
     path: Path,
     home: Path,
@@ -123,36 +118,41 @@ def install(path: Path, home: Path, scope: str = steps.USER) -> None:
     steps.install(planned(path, home, scope), os.fsencode(home))
 
 
-def uninstall(path: Path, home: Path) -> steps.Removal:
+def uninstall(path: Path, home: Path, *, agent: Agent = claude_code.AGENT) -> steps.Removal:
     """Take it out again."""
-    made = steps.removal(os.fsencode(path), os.fsencode(home))
+    made = steps.removals(agent, os.fsencode(path), os.fsencode(home))
     steps.uninstall(made, os.fsencode(home))
-    return made
+    return made[0]
 
 
 # -- settings files ----------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("agent", installable().values(), ids=installable())
-@pytest.mark.parametrize("name", settings_files.varied())
-def test_settings_are_as_they_were(name: str, agent: Agent, place: Path, home: Path) -> None:
+def test_settings_are_as_they_were(agent: Agent, place: Path, home: Path) -> None:
     """Each varied file gets the hooks once, with a backup, and is the same to the byte without."""
-    data = settings_files.varied()[name]
-    path = place / "settings.json"
-    if data is not None:
-        place.mkdir()
-        path.write_bytes(data)
-        path.chmod(0o640)
-    before = contents(place)
+    varied = settings_files.varied_for(agent)
+    assert len({tuple(sorted(each.items())) for each in varied.values()}) == len(varied) >= 50
+    for name, files in varied.items():
+        settings_files.write(place, files)
+        before, was_there = contents(place), place.exists()
+        _survives(agent, place, home, before)
+        assert contents(place) == before, name
+        assert place.exists() == was_there
+        shutil.rmtree(place, ignore_errors=True)
+
+
+def _survives(agent: Agent, place: Path, home: Path, before: settings_files.Contents) -> None:
+    """Install twice, uninstall; everything around it stays."""
+    path = Path(os.fsdecode(steps.settings_path(agent, os.fsencode(place))))
+    own = str(path.relative_to(place))
     steps.install(planned(path, home, agent=agent), os.fsencode(home))
     installed = contents(place)
-    assert installed["settings.json"][1] != data
-    assert data is None or installed[BACKUP] == before["settings.json"]
-    steps.install(planned(path, home, agent=agent), os.fsencode(home))
-    assert contents(place) == installed
-    assert uninstall(path, home).is_exact
-    assert contents(place) == before
-    assert place.exists() == (data is not None)
+    assert installed[own] != before.get(own)
+    assert own not in before or installed[f"{own}.before-takeback"] == before[own]
+    assert before.items() - {(own, before.get(own))} <= installed.items()
+    assert not planned(path, home, agent=agent).changes
+    assert uninstall(path, home, agent=agent).is_exact
     assert receipts.read(os.fsencode(home)) == {}
     assert not (home / command.SCRIPT).exists()
 
@@ -186,7 +186,7 @@ def test_a_link_stays_a_link(place: Path, home: Path, tmp_path: Path) -> None:
     install(path, home)
     assert path.is_symlink()
     assert not real.is_symlink()
-    assert settings_text.ours(real.read_text())
+    assert json_settings.ours(real.read_text())
     assert sorted(contents(place)) == ["settings.json", BACKUP]
     uninstall(path, home)
     assert path.is_symlink()
@@ -213,7 +213,7 @@ def test_a_file_with_two_names_keeps_both(place: Path, home: Path) -> None:
     os.link(path, place / "other")
     install(path, home)
     assert path.stat().st_ino == (place / "other").stat().st_ino
-    assert settings_text.ours((place / "other").read_text())
+    assert json_settings.ours((place / "other").read_text())
     uninstall(path, home)
     assert (place / "other").read_text() == path.read_text() == "{}"
 
@@ -323,7 +323,7 @@ def test_an_old_line_is_replaced(place: Path, home: Path) -> None:
     path.write_text('{"model": "x" }')
     made = planned(path, home)
     groups = claude_code.AGENT.groups(OLD_LINE, OLD_LINE)
-    made.data = settings_text.put_in('{"model": "x" }', groups).encode()
+    made.edits[0].data = json_settings.put_in('{"model": "x" }', groups).encode()
     steps.install(made, os.fsencode(home))
     assert "/old/python" in path.read_text()
     install(path, home)
@@ -432,7 +432,9 @@ def sung(python: str, main: str, agent: Agent = claude_code.AGENT) -> trial.Tria
 @pytest.mark.parametrize("agent", installable().values(), ids=installable())
 def test_the_canary_sings(agent: Agent) -> None:
     """The command line of this very program records a prompt and lets it be taken back."""
-    assert sung(sys.executable, MAIN, agent).events == 6
+    played = {kinds.SESSION_STARTS, kinds.PROMPT, kinds.BEFORE_TOOL, kinds.AFTER_TOOL, kinds.STOPS}
+    played.add(kinds.SESSION_ENDS)
+    assert sung(sys.executable, MAIN, agent).events == len(played & set(agent.kinds.values()))
 
 
 def test_an_installed_package_works_at_any_path(tmp_path: Path) -> None:
@@ -500,7 +502,7 @@ def test_the_command_line_is_short_and_names_no_version(place: Path, home: Path)
     """No Python, no version of anything, no place but the home of the stores."""
     path = place / "settings.json"
     install(path, home)
-    for one in settings_text.ours(path.read_text()):
+    for one in json_settings.ours(path.read_text()):
         is_prompt = one.event == "UserPromptSubmit"
         assert len(one.command.replace(str(home), "")) < (210 if is_prompt else 100)
         assert "python" not in one.command.replace(str(home), "").lower()
@@ -651,8 +653,17 @@ def test_codex_is_told_about_trust(run: Run, place: Path) -> None:
     assert list(hooks) == list(codex.AGENT.kinds)
 
 
+def in_project(agent: Agent, tree: Path) -> Path:
+    """The settings of an agent in a project, or the first file of several."""
+    folder = tree / (agent.project_folder or agent.folder)
+    return Path(os.fsdecode(steps.settings_path(agent, os.fsencode(folder), steps.PROJECT)))
+
+
+WITH_PROJECTS = {n: a for n, a in installable().items() if a.project_folder is not None}
+
+
 @pytest.mark.usefixtures("quick")
-@pytest.mark.parametrize("agent", installable().values(), ids=installable())
+@pytest.mark.parametrize("agent", WITH_PROJECTS.values(), ids=WITH_PROJECTS)
 def test_a_project_has_settings_of_its_own(
     agent: Agent, run: Run, tree: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -667,10 +678,10 @@ def test_a_project_has_settings_of_its_own(
         (tmp_path / "takeback").touch(0o755)
         monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
     said = run("install", *words, "--json").json()
-    path = tree / agent.folder / (agent.local_file or agent.file)
+    path = in_project(agent, tree)
     assert (said["file"], said["scope"], said["changed"]) == (str(path), "project", True)
     assert said["checkpoint"]
-    assert stat.S_IMODE(path.stat().st_mode) == 0o644
+    assert stat.S_IMODE(path.stat().st_mode) == (0o755 if agent.executable else 0o644)
     assert said["inverse"] == f"takeback uninstall {agent.name} --project"
     nothing = run("uninstall", agent.name)
     assert "nothing to remove" in nothing.out
@@ -683,7 +694,7 @@ def test_a_project_has_settings_of_its_own(
 
 @pytest.mark.usefixtures("quick")
 @pytest.mark.parametrize("shell", SHELLS)
-@pytest.mark.parametrize("agent", installable().values(), ids=installable())
+@pytest.mark.parametrize("agent", WITH_PROJECTS.values(), ids=WITH_PROJECTS)
 def test_colleagues_are_not_disturbed(
     agent: Agent,
     shell: str,
@@ -697,13 +708,24 @@ def test_colleagues_are_not_disturbed(
     (tmp_path / "takeback").touch(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
     assert run("install", agent.name, "--project", "-C", str(tree)).code == 0
-    shared = tree / agent.folder / agent.file
+    shared = in_project(agent, tree).parent / (agent.file or agent.file_names()[0]).split("/")[-1]
     assert shared.exists() == (not agent.local_file)
     assert not shared.exists() or str(tmp_path) not in shared.read_text()
-    path = tree / agent.folder / (agent.local_file or agent.file)
+    made = planned(in_project(agent, tree), home, steps.PROJECT, agent=agent)
+    assert not made.changes
     shutil.rmtree(home)  # as on the machine of a colleague
-    for one in settings_text.ours(path.read_text()):
-        assert told(shutil.which(shell) or shell, one.command, one.event) == ""
+    lines = {line: event for event, line in made.commands.items()}
+    for line, event in lines.items():
+        assert told(shutil.which(shell) or shell, line, event) == ""
+
+
+def test_an_agent_without_settings_of_a_project_says_so(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And names what works instead."""
+    monkeypatch.setattr(claude_code.ClaudeCode, "project_folder", None)
+    said = run("install", "claude-code", "--project")
+    assert (said.code, "`takeback install claude-code`" in said.err) == (2, True)
 
 
 @pytest.mark.usefixtures("quick")
@@ -730,16 +752,17 @@ def test_hooks_in_shared_settings_move_to_your_own(run: Run, tree: Path, home: P
 @pytest.mark.usefixtures("quick")
 @pytest.mark.parametrize("agent", installable().values(), ids=installable())
 def test_an_agent_that_is_not_there_is_said(
-    agent: Agent, run: Run, place: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    agent: Agent, run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its command, or anything that it noted in its folder, shows that it is there."""
     for _ in range(2):  # what we wrote ourselves shows nothing
         said = run("install", agent.name)
         assert (said.code, f"no `{agent.program}` is in" in said.err) == (0, True)
     assert run("install", agent.name, "--json").json()["agent_found"] is False
-    (place / "history.jsonl").touch()
+    folder = Path(os.fsdecode(environment.settings_folder(agent.variable, agent.folder)))
+    (folder / "history.jsonl").touch()
     assert "does not seem to be installed" not in run("install", agent.name).err
-    (place / "history.jsonl").unlink()
+    (folder / "history.jsonl").unlink()
     (tmp_path / agent.program).touch(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
     assert run("install", agent.name, "--json").json()["agent_found"] is True
@@ -794,10 +817,11 @@ def test_what_does_not_work_is_not_installed(
 @pytest.mark.parametrize(
     ("words", "part"),
     [
-        (("install", "vim"), "use one of claude-code, codex, gemini-cli"),
+        (("install", "vim"), "use one of claude-code, "),
         (("install", "claude"), "did you mean `claude-code`?"),
         (("uninstall", "Codex"), "did you mean `codex`?"),
-        (("install",), "needs AGENT"),
+        (("uninstall",), "needs AGENT"),
+        (("install", "--all", "codex"), "`--all` takes no names"),
         (("install", "codex", "--user", "--project"), "exclude each other"),
         (("uninstall", "vim"), "not an agent"),
     ],
@@ -982,7 +1006,7 @@ def test_a_good_install_is_fine(place: Path, home: Path, tree: Path) -> None:
         project.session("claude-code", id="s").turn("go").end()
         times = health.heard(project)
     folders = {"claude-code": os.fsencode(place)}
-    hooked = health.look(health.places(os.fsencode(home), folders), folders)
+    hooked = health.look(health.places(os.fsencode(home), folders), os.fsencode(home), folders)
     then = health.part(hooked, times, [], times["claude-code"] + 7200)
     assert then.state
     assert sentence(then.state) == f"{calls}, last event in this project 2 hours ago (`{path}`)"
@@ -1004,12 +1028,12 @@ def test_a_line_of_before_works_on(place: Path, home: Path) -> None:
         assert "Claude Code calls Takeback at 11 events, no event" in said
         if again:
             install(path, home)
-            assert settings_text.ours(path.read_text())[0].command == command.line(
+            assert json_settings.ours(path.read_text())[0].command == command.line(
                 str(home / command.SCRIPT), started_in="CLAUDE_PROJECT_DIR"
             )
             assert json.dumps(old) not in path.read_text()
         uninstall(path, home)
-        assert settings_text.ours(path.read_text() if path.exists() else "") == []
+        assert json_settings.ours(path.read_text() if path.exists() else "") == []
 
 
 def test_what_is_wrong_is_found(place: Path, home: Path) -> None:

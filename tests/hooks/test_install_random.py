@@ -6,8 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from takeback.agents import codex
-from takeback.hooks import settings_text
 from takeback.hooks.command import line
+from takeback.hooks.settings import json_settings
 
 SCRIPT = "/srv/ana/.local/share/takeback/takeback-hook"
 WANTED = codex.AGENT.groups(line(SCRIPT), line(SCRIPT, tells=True))
@@ -58,7 +58,7 @@ def spread(value: object, draw: st.DrawFn) -> str:
 
 def is_tight(text: str) -> bool:
     """Whether nothing empty in it that we would fill has blanks inside."""
-    root = settings_text.parse(text)
+    root = json_settings.parse(text)
     assert root is not None
     hooks = root.get("hooks")
     asked = [root, *([hooks, *hooks.items] if hooks is not None else [])]
@@ -69,16 +69,16 @@ def is_tight(text: str) -> bool:
 @given(texts())
 def test_any_document_survives(before: str) -> None:
     """What is put in is all there, changes nothing else, and is taken out to the byte."""
-    after = settings_text.put_in(before, WANTED)
-    assert settings_text.is_complete(after, WANTED)
-    assert settings_text.put_in(after, WANTED) == after
+    after = json_settings.put_in(before, WANTED)
+    assert json_settings.is_complete(after, WANTED)
+    assert json_settings.put_in(after, WANTED) == after
     said, told = (json.loads(text.removeprefix("\ufeff")) for text in (before, after))
     hooks = told.pop("hooks")
     assert [hooks[event].pop() for event in WANTED] == list(WANTED.values())
     was = said.pop("hooks", {})
     assert {e: g for e, g in hooks.items() if g} == {e: g for e, g in was.items() if g}
     assert told == said
-    out = settings_text.take_out(after, before)
+    out = json_settings.take_out(after, before)
     assert json.loads(out.removeprefix("\ufeff")) == json.loads(before.removeprefix("\ufeff"))
     if is_tight(before):
         assert out == before
@@ -98,9 +98,9 @@ def test_damaged_texts_are_read_as_python_reads_them(text: str, data: st.DataObj
     except ValueError:
         is_json = not plain.strip(" \t\r\n")
     try:
-        settings_text.parse(damaged)
+        json_settings.parse(damaged)
         is_read = True
-    except settings_text.NotJsonError:
+    except json_settings.NotJsonError:
         is_read = False
     assert is_read == is_json
 

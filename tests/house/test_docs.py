@@ -382,6 +382,12 @@ def _show(cli: Cli, _shop: Path, _home: Path) -> dict[str, object]:
     return cli("show", "a step inside", "--json").json()
 
 
+def _why(cli: Cli, _shop: Path, _home: Path) -> dict[str, object]:
+    cli("run", "-m", "pay", "--", "sh", "-c", "echo new >> src/pay.py")
+    cli("undo", "--because", "the tests fail")
+    return cli("why", "--json").json()
+
+
 def _sessions(cli: Cli, _shop: Path, _home: Path) -> dict[str, object]:
     cli("run", "--", "true")
     return cli("sessions", "--json").json()
@@ -504,6 +510,7 @@ ANSWERS: dict[str, Callable[[Cli, Path, Path], dict[str, object]]] = {
     RESTORES: _restores,
     "takeback log": _log,
     "takeback show": _show,
+    "takeback why": _why,
     "takeback diff": _diff,
     "takeback sessions": _sessions,
     "takeback extract": _extract,
@@ -518,6 +525,8 @@ ANSWERS: dict[str, Callable[[Cli, Path, Path], dict[str, object]]] = {
     "takeback config": _config,
     "takeback install": _install,
     "takeback uninstall": _uninstall,
+    "takeback pause": lambda cli, _shop, _home: cli("pause", "--json").json(),
+    "takeback resume": lambda cli, _shop, _home: cli("resume", "--json").json(),
     "takeback off": lambda cli, _shop, _home: cli("off", "--json").json(),
     "takeback on": lambda cli, _shop, _home: cli("on", "--json").json(),
     "takeback completion": lambda cli, _shop, _home: cli("completion", "fish", "--json").json(),

@@ -46,7 +46,7 @@ class Agent:
         """A tool is about to be called."""
         self._calls += 1
         call = Tool(self, tool, given, f"{self.session}-T{self._calls}", more)
-        call.tell("PreToolUse")
+        call.answer = call.tell("PreToolUse")
         return call
 
     def shell(self, **files: str) -> None:
@@ -75,11 +75,20 @@ class Tool:
     ) -> None:
         self._agent = agent
         self.id = id
+        self.answer: dict[str, Any] = {}
+        """What was answered before it began."""
         self._said = {"tool_name": tool, "tool_input": given, "tool_use_id": id, **more}
 
     def tell(self, event: str, **more: Any) -> dict[str, Any]:  # noqa: ANN401
         """An event of this call."""
         return self._agent.tell(event, **self._said, **more)
+
+    @property
+    def refused(self) -> str:
+        """Why it was refused; empty if it was not."""
+        own = self.answer.get("hookSpecificOutput", {})
+        is_denied = own.get("permissionDecision") == "deny"
+        return str(own["permissionDecisionReason"]) if is_denied else ""
 
     def over(self, response: Any = "", **more: Any) -> dict[str, Any]:  # noqa: ANN401
         """It returned."""

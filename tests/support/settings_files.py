@@ -2,8 +2,12 @@
 
 import itertools
 import json
+from pathlib import Path
 from typing import Any
 
+from takeback.agents.agent import BLOCK, FILES, Agent
+
+Contents = dict[str, tuple[int, bytes]]
 MARK = b"\xef\xbb\xbf"
 
 FORMATTER = {"type": "command", "command": "npx prettier --write"}
@@ -87,6 +91,8 @@ ODD: dict[str, bytes | None] = {
     "delete sign": b'{"a": "\x7f\xc2\x85\xe2\x80\xa8"}',
 }
 
+SLOW = ("big", "deep", "deep in a hook", "long string")
+
 REFUSED: dict[str, bytes] = {
     "hooks null": b'{"hooks": null}',
     "hooks a list": b'{"hooks": []}',
@@ -124,3 +130,91 @@ def varied() -> dict[str, bytes | None]:
         for (name, document), form in itertools.product(DOCUMENTS.items(), FORMS)
     }
     return {**usual, **ODD}
+
+
+# -- TOML --------------------------------------------------------------------------------------
+
+TABLES = {
+    "nothing": "",
+    "comments": "# mine\n\n  # and this\n",
+    "keys": 'model = "x"\ntheme=\'dark\'\n"odd key" = 1\n',
+    "tables": 'model = "x"\n\n[providers.fake]\ntype = "openai"\nurl = "http://x/#"\n',
+    "many tables": '[a]\n[a.b]\nx = 1\n\n[[models]]\nname = "m"\n[[models]]\nname = "n"\n# end\n',
+    "hooks of others": '[[hooks]]\nevent = "Stop"\ncommand = "say done"\n\n[ui]\nx = true\n',
+    "hooks last": '[ui]\nx = true\n[[ hooks ]]  # mine\nevent = "Stop"\ncommand = "say"\n',
+    "like tables": 'a = """\n[[hooks]]\ncommand = 1\n"""\nb = [\n  [1],\n  ["x"]\n]\n',
+    "values": "a = nan\nb = -inf\nc = 0xFF\nd = 1979-05-27T07:32:00Z\ne = 1_000\nf = {g = 1}\n",
+    "words": "a = \"Łukasz ☕ \\u2028\"\nb = '''\n  raw \\ text\n'''\n",
+}
+ENDS = ("as it is", "no end", "CRLF", "CRLF, no end", "blank lines", "indented")
+
+
+def _ended(text: str, form: str) -> bytes:
+    if form == "indented":
+        lines = text.splitlines(keepends=True)
+        text = "".join(f"  {line}" if line.startswith(("[", "model")) else line for line in lines)
+    text += "\n \n\n" if form == "blank lines" else ""
+    text = text.rstrip("\n") if "no end" in form else text
+    return (text.replace("\n", "\r\n") if "CRLF" in form else text).encode()
+
+
+REFUSED_TOML: dict[str, bytes] = {
+    "hooks a string": b'hooks = "x"\n',
+    "hooks a list": b'hooks = [{event = "Stop", command = "x"}]\n',
+    "hooks a table": b"[hooks]\nx = 1\n",
+    "torn": b"[hooks\n",
+    "torn in a string": b'a = "x\n',
+    "a value is missing": b"a =\n",
+    "a key twice": b"a = 1\na = 2\n",
+    "JSON": b'{"a": 1}',
+    "not UTF-8": b'a = "\xff"\n',
+    "old line ends": b"a = 1\rb = 2\r",
+    "a mark": MARK + b"a = 1\n",
+}
+
+
+def varied_toml() -> dict[str, bytes | None]:
+    """The same in TOML."""
+    usual = {
+        f"{name}: {end}": _ended(text, end)
+        for (name, text), end in itertools.product(TABLES.items(), ENDS)
+    }
+    different = {data: name for name, data in reversed(usual.items())}
+    return {"no file": None, **{name: data for data, name in different.items()}}
+
+
+def varied_for(agent: Agent) -> dict[str, dict[str, bytes]]:
+    """What may be in an agent's folder before an install: each file and what it holds.
+
+    What takes long is for `varied` and the tests of one agent.
+    """
+    quick = {name: data for name, data in varied().items() if name not in SLOW}
+    if agent.form == FILES:
+        own = agent.file_names()[0]
+        folder = own.rpartition("/")[0]
+        beside = {f"{name} beside": data for name, data in quick.items() if data is not None}
+        return {"no file": {}} | {
+            name: {f"{folder}/other.json".lstrip("/"): data} for name, data in beside.items()
+        }
+    files = varied_toml() if agent.form == BLOCK else quick
+    return {name: {agent.file: data} if data is not None else {} for name, data in files.items()}
+
+
+# -- folders -----------------------------------------------------------------------------------
+
+
+def write(folder: Path, files: dict[str, bytes]) -> None:
+    """What the user has in an agent's folder."""
+    for name, data in files.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_bytes(data)
+        (folder / name).chmod(0o640)
+
+
+def contents(folder: Path) -> Contents:
+    """Mode and content of every file below a folder; nothing for a folder that is not there."""
+    return {
+        str(path.relative_to(folder)): (path.lstat().st_mode, path.read_bytes())
+        for path in folder.rglob("*")
+        if path.is_file()
+    }

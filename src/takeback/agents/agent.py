@@ -31,6 +31,8 @@ BATCH_OVER = "batch over"
 """All calls that the model made at once have returned, including those that were refused."""
 STOPS = "stops"
 FAILS = "fails"
+INTERRUPTS = "interrupts"
+"""The user interrupted the turn; most agents report nothing then."""
 SUBAGENT_STOPS = "subagent stops"
 SESSION_ENDS = "session ends"
 OTHER = "other"
@@ -51,9 +53,12 @@ class HookEvent:
     that all this is for, `call` that of the tool call. With `background`, what the tool started
     goes on; `task` is what the agent calls it. `took` is for how long the tool ran, in
     milliseconds, -1 if unknown; `received` is when the event came, in nanoseconds. `calls` are the
-    ids of a batch, `refused` those that the user refused. `folder` is where the agent was started,
+    ids of a batch, `refused` those that the user refused. With `cancelled`, the user interrupted
+    the tool, and its turn. `folder` is where the agent was started,
     `cwd` where it is now. `stamp` is the agent's own time of the event, if it has no better id of
-    it. `output` is what the tool said, as text; `exit_code` is None if unknown.
+    it. `output` is what the tool said, as text; `exit_code` is None if unknown. `rewound` is the
+    first prompt that is gone, if the agent reports that the user went back before this one.
+    `sender` is the process of the hook, 0 if unknown.
     """
 
     __slots__ = (
@@ -61,6 +66,7 @@ class HookEvent:
         "background",
         "call",
         "calls",
+        "cancelled",
         "cwd",
         "delivery",
         "exit_code",
@@ -75,6 +81,8 @@ class HookEvent:
         "prompt",
         "received",
         "refused",
+        "rewound",
+        "sender",
         "session",
         "source",
         "stamp",
@@ -100,6 +108,7 @@ class HookEvent:
         self.folder = ""
         self.transcript = ""
         self.prompt = ""
+        self.rewound = ""
         self.source = ""
         self.stamp = ""
         self.model = ""
@@ -110,10 +119,12 @@ class HookEvent:
         self.exit_code: int | None = None
         self.failed = False
         self.background = False
+        self.cancelled = False
         self.task = ""
         self.subagent = ""
         self.took = -1
         self.received = 0
+        self.sender = 0
 
     @property
     def tool_kind(self) -> str:
@@ -147,6 +158,16 @@ class HookEvent:
 
         return transcripts.text_behind(self.transcript, mark)
 
+    def process(self) -> str:
+        """The process of the agent, by place, number and start; empty if nobody can tell."""
+        from takeback.disk import machine
+
+        return machine.caller(self.sender) if self.sender else ""
+
+    def can_be_refused(self) -> bool:
+        """Whether the agent does not make the call that the event announces, if we say so."""
+        return self.kind == BEFORE_TOOL and self.agent.can_deny(self)
+
     def was_at_work(self) -> bool:
         """Whether a tool is known to have run when the turn before a prompt was interrupted."""
         files = self.agent.conversations
@@ -158,6 +179,8 @@ class HookEvent:
 
     def tells_of_prompts(self) -> bool:
         """Whether its prompt may be in the conversation by now; not every event of a turn does."""
+        if self.rewound:
+            return self.kind == PROMPT
         if self.kind not in _WRITTEN_AT or self.subagent or not (self.transcript and self.turn):
             return False
         return self.kind != BEFORE_TOOL or self.tool_kind != words.READ
@@ -277,6 +300,12 @@ class Conversations:
 _FIRST_LOOK, _LOOK, _START = 300, 60, 10
 
 
+GROUPS, ENTRIES, BLOCK, FILES = "groups", "entries", "block", "files"
+"""How settings hold our hooks: JSON with a list of groups for each event, as Claude Code has it;
+JSON with a list of entries, which have no inner list; TOML, as tables at the end; files that are
+ours as a whole."""
+
+
 class Trial(Value):
     """What an agent does when its hooks are tried out: one prompt, one command."""
 
@@ -305,9 +334,14 @@ class Agent:
     told_at: "tuple[str, ...]" = (PROMPT, GOES_ON, AFTER_TOOL)
     """The kinds of events whose answer reaches the model."""
 
+    form = GROUPS
+    """How its settings hold our hooks."""
     folder = ""
     """Where its settings are, in the user's home or in a project; empty: it cannot be installed."""
+    project_folder: "str | None" = ""
+    """Where they are in a project, if elsewhere; None: a project has none."""
     file = ""
+    """The settings file. `FILES` have none: `files` names them."""
     local_file = ""
     """The settings of a project that are one user's own, if it has such; git does not share it."""
     program = ""
@@ -318,10 +352,24 @@ class Agent:
     """Environment variable of its hooks: the folder that it was started in."""
     matcher = ""
     """Which tools it shall report; all without one."""
+    command_key, event_key = "command", "event"
+    """What an entry calls its command line; and its event, if it is a table of TOML."""
+    preface: "Mapping[str, Json]" = {}  # noqa: RUF012 -- never changed
+    """What its JSON needs beside hooks, as a version of the format."""
+    executable = False
+    """Whether its `files` are programs."""
+    call_limit = _LOOK
+    """Seconds that the hook before a call may take."""
     end_limit = 10
     """Seconds that the hook of the last event may take."""
     install_note = ""
     """What the user has to do after `install`."""
+
+    proven = ""
+    """The version that was proven with the real client; empty if none was."""
+    seen: "tuple[str, ...]" = ()
+    not_seen: "tuple[str, ...]" = ()
+    """What of it is recorded and what is not, for docs/agents.md; a few words each."""
 
     version_mark = b""
     """What stands before its version, near the beginning of a conversation."""
@@ -331,6 +379,8 @@ class Agent:
     """Whether the stop of a sub-agent looks like that of its turn."""
     rewinds_into_new_file = False
     """Whether its conversation goes on in another file after the user went back."""
+    loses_reason = False
+    """Whether the model never reads why a call was refused."""
 
     # -- hooks -----------------------------------------------------------------------------
 
@@ -351,10 +401,32 @@ class Agent:
         del event
         return False
 
+    @property
+    def refuses_calls(self) -> bool:
+        """Whether a call of a tool can be refused before it is made."""
+        return self.can_deny(HookEvent(self, self.event_of(BEFORE_TOOL), BEFORE_TOOL))
+
+    def can_drop_prompts(self) -> bool:
+        """Whether a denial drops a prompt, so that commands typed into the agent are ours."""
+        name = self.event_of(PROMPT)
+        return bool(name) and self.can_deny(HookEvent(self, name, PROMPT))
+
     def can_ask(self, event: HookEvent) -> bool:
         """Whether the agent can let the user decide."""
         del event
         return False
+
+    def heeds(self, verdict: str) -> "tuple[str, ...]":
+        """The kinds of events at which it gets a verdict in words that it understands."""
+        each = [HookEvent(self, name, kind) for name, kind in self.kinds.items()]
+        return tuple(
+            dict.fromkeys(
+                event.kind
+                for event in each
+                if self.understood(event, verdict) == verdict
+                and self.answer(event, Answer(verdict, "x")) != self.answer(event, Answer())
+            )
+        )
 
     def understood(self, event: HookEvent, verdict: str) -> str:
         """The verdict that the agent understands here: a stricter one if it lacks that, or none."""
@@ -373,19 +445,53 @@ class Agent:
         """
         limits = {PROMPT: _FIRST_LOOK, SESSION_STARTS: _START, SESSION_ENDS: self.end_limit}
         return {
-            event: {
-                **({"matcher": self.matcher} if self.matcher and kind in _OF_TOOLS else {}),
-                "hooks": [
-                    {
-                        "type": "command",
-                        "command": reporting if kind == PROMPT else command,
-                        "timeout": limits.get(kind, _LOOK),
-                    }
-                ],
-            }
+            event: self._group(event, line, limits.get(self.kinds[event], _LOOK))
+            for event, line in self.lines(command, reporting, events).items()
+        }
+
+    def _group(self, event: str, line: str, limit: int) -> "dict[str, Any]":
+        """What one event has in the settings, as the form wants it."""
+        wanted = (
+            {"matcher": self.matcher} if self.matcher and self.kinds[event] in _OF_TOOLS else {}
+        )
+        if self.form == GROUPS:
+            handler = {"type": "command", "command": line, "timeout": limit}
+            return {**wanted, "hooks": [handler]}
+        own = {self.event_key: event} if self.form == BLOCK else {}
+        return {**own, **wanted, self.command_key: line, "timeout": limit}
+
+    def block(self, command: str, reporting: str, events: "Iterable[str] | None" = None) -> str:
+        """The tables of TOML that have to be in the settings: one of `hooks` for each event."""
+        import json
+
+        tables = [
+            ["[[hooks]]", *(f"{key} = {json.dumps(value)}" for key, value in group.items())]
+            for group in self.groups(command, reporting, events).values()
+        ]
+        return "\n\n".join("\n".join(lines) for lines in tables)
+
+    def files(
+        self, command: str, reporting: str, events: "Iterable[str] | None" = None
+    ) -> "dict[str, str]":
+        """The files that are ours as a whole: path in the agent's folder, and text.
+
+        Each holds a command line, or says that `takeback install` wrote it.
+        """
+        raise NotImplementedError
+
+    def lines(
+        self, command: str, reporting: str, events: "Iterable[str] | None" = None
+    ) -> "dict[str, str]":
+        """The command line of each event."""
+        return {
+            event: reporting if kind == PROMPT else command
             for event, kind in self.kinds.items()
             if events is None or event in events
         }
+
+    def file_names(self) -> "tuple[str, ...]":
+        """The files in its folder that hold our hooks, the most telling first."""
+        return tuple(self.files("", "")) if self.form == FILES else (self.file,)
 
     def is_here(self, folder: bytes, search: "Iterable[str]") -> bool:
         """Whether it seems to be on this machine: its command, or anything of its own settings."""
@@ -393,8 +499,9 @@ class Agent:
 
         if any(os.access(os.path.join(place, self.program), os.X_OK) for place in search):
             return True
+        ours = tuple(name.partition("/")[0] for name in self.file_names())
         try:
-            return any(not name.startswith(self.file) for name in os.listdir(os.fsdecode(folder)))
+            return any(not name.startswith(ours) for name in os.listdir(os.fsdecode(folder)))
         except OSError:
             return False
 

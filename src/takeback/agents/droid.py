@@ -17,8 +17,15 @@ class Droid(ClaudeFormat):
 
     name = "droid"
     title = "Droid"
+    seen = ("edits", "shell")
+    not_seen = (
+        "prompts in `droid exec`",
+        "the end of a command that fails",
+        "going back inside it",
+    )
     kinds = KINDS
     told_at = (AFTER_TOOL,)
+    loses_reason = True
 
     def claims(self, payload: "Payload") -> bool:
         """All its events name the conversation."""

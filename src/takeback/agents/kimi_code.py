@@ -18,6 +18,8 @@ class KimiCode(ClaudeFormat):
 
     name = "kimi-code"
     title = "Kimi Code"
+    seen = ("prompts", "edits", "shell", "sub-agents, as the agent itself")
+    not_seen = ("going back inside it", "Esc")
     kinds = KINDS
     told_at = (PROMPT,)
     subagents_stop_alike = True

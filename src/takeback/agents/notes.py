@@ -4,11 +4,15 @@ A restore is told to each session that had begun before it: its own turns went, 
 under it. Who did it itself knows. What was taken back and put back before it was told is not told:
 the net effect is. That it was told is in the log, so several hooks at once tell it
 once. The hook makes the sentences.
+
+A session in the middle of a turn would hear it after its next command has overwritten the files
+again; what is done about that is in `refusals`.
 """
 
 import time
 
 from takeback.agents import requests
+from takeback.capture.safe_points import asks_itself
 from takeback.ledger import events
 from takeback.ledger.events import NewEvent
 from takeback.model import words as terms
@@ -24,7 +28,7 @@ if TYPE_CHECKING:
     from takeback.ledger.undo_stack import RestoreRow
     from takeback.model.losses import Loss
 
-_MOST_ASKED = 50
+MOST_ASKED = 50
 _MOST_TOLD = 4
 
 
@@ -51,6 +55,7 @@ class ToldRestore(Value):
     losses: "tuple[Loss, ...]" = ()
     changed_git: bool = False
     left_some: bool = False
+    id: str = ""
 
 
 class Note(Value):
@@ -79,13 +84,13 @@ def pending(ledger: "Ledger", held: "Callable[[], Held]", session: str) -> "Note
     if not waiting and not _begins_anew(ledger, found, copy):
         return None
     with held():
-        waiting = [row for row in waiting if not _is_told(ledger, found, row.id)]
+        waiting = [row for row in waiting if not is_told(ledger, found, row.id)]
         is_new = _begins_anew(ledger, found, copy)
-        ledger.record(*_facts(found, waiting, copy if is_new else None))
-    waiting = _net(waiting)
+        ledger.record(*told_facts(found, waiting, copy if is_new else None))
+    waiting = net(waiting)
     if not waiting and not is_new:
         return None
-    return _note(ledger, found, waiting, copy, is_new=is_new)
+    return note_of(ledger, found, waiting, copy, is_new=is_new)
 
 
 def _copied(ledger: "Ledger", session: "SessionRow") -> "_Copy | None":
@@ -100,14 +105,14 @@ def _copied(ledger: "Ledger", session: "SessionRow") -> "_Copy | None":
 
 def _begins_anew(ledger: "Ledger", session: "SessionRow", copy: "_Copy | None") -> bool:
     """Whether a copy has not been told yet that it is one."""
-    return copy is not None and not _is_told(ledger, session, "copy")
+    return copy is not None and not is_told(ledger, session, "copy")
 
 
-def _is_told(ledger: "Ledger", session: "SessionRow", restore: str) -> bool:
+def is_told(ledger: "Ledger", session: "SessionRow", restore: str) -> bool:
     return ledger.requested(requests.told(session.id, restore)) is not None
 
 
-def _facts(
+def told_facts(
     session: "SessionRow", waiting: "list[RestoreRow]", copy: "_Copy | None"
 ) -> "list[NewEvent]":
     """That all this was told."""
@@ -139,7 +144,7 @@ def _waiting(ledger: "Ledger", session: "SessionRow", copy: "_Copy | None") -> "
             for row in _since(ledger, origin, session, session.opened)
             if row.event > copy.event
             or row.id == copy.restore
-            or not _is_told(ledger, origin, row.id)
+            or not is_told(ledger, origin, row.id)
         ]
     return sorted(found, key=lambda row: row.number)
 
@@ -148,12 +153,12 @@ def _since(
     ledger: "Ledger", session: "SessionRow", to: "SessionRow", last: int
 ) -> "list[RestoreRow]":
     """What concerns a session since it began, and was not told to one: itself, or its copy."""
-    rows = ledger.stack.between(session.opened, last, _MOST_ASKED)
-    untold = (row for row in rows if not _is_told(ledger, to, row.id))
+    rows = ledger.stack.between(session.opened, last, MOST_ASKED)
+    untold = (row for row in rows if not is_told(ledger, to, row.id))
     return [row for row in untold if _concerns(ledger, session, row)]
 
 
-def _net(waiting: "list[RestoreRow]") -> "list[RestoreRow]":
+def net(waiting: "list[RestoreRow]") -> "list[RestoreRow]":
     """Without restores that a later one reversed whole, and without those that did."""
     left: list[RestoreRow] = []
     for row in waiting:
@@ -178,21 +183,17 @@ def _reverses(row: "RestoreRow", earlier: "RestoreRow") -> bool:
 
 
 def _concerns(ledger: "Ledger", session: "SessionRow", row: "RestoreRow") -> bool:
-    if not ledger.stack.is_about(row, session.number) and not _files(ledger, row):
+    if not ledger.stack.is_about(row, session.number) and not files_of(ledger, row):
         return False
-    return not _did_it(ledger, session, row)
+    return not did_it(ledger, session, row)
 
 
-def _did_it(ledger: "Ledger", session: "SessionRow", row: "RestoreRow") -> bool:
+def did_it(ledger: "Ledger", session: "SessionRow", row: "RestoreRow") -> bool:
     """Whether a session made a restore itself: by a command of its own that ran meanwhile."""
-    words: set[str] = set()
-    for step in ledger.steps.open_at(session.number, row.event):
-        said = f"{step.tool} {step.summary}"
-        words |= set("".join(c if c.isalnum() else " " for c in said).split())
-    return bool(words & {"takeback", "tb"})
+    return asks_itself(ledger.steps.open_at(session.number, row.event))
 
 
-def _files(ledger: "Ledger", row: "RestoreRow") -> "list[tuple[bytes, str]]":
+def files_of(ledger: "Ledger", row: "RestoreRow") -> "list[tuple[bytes, str]]":
     """What a restore changed: path and verb."""
     rows = ledger.deltas.restored(row.after) if row.after != row.before else []
     inside = [
@@ -205,7 +206,7 @@ def _files(ledger: "Ledger", row: "RestoreRow") -> "list[tuple[bytes, str]]":
 # -- as facts --------------------------------------------------------------------------------
 
 
-def _note(
+def note_of(
     ledger: "Ledger",
     session: "SessionRow",
     waiting: "list[RestoreRow]",
@@ -236,10 +237,11 @@ def _restore(
         label=turn.label if turn is not None else "",
         goal=(side, goal.label) if goal is not None else None,
         because=row.because,
-        files=tuple(_files(ledger, row)),
+        files=tuple(files_of(ledger, row)),
         losses=_losses(ledger, row),
         changed_git=row.verb == terms.UNDO and _changed_git(ledger, row),
         left_some=row.verb == terms.UNDO and bool(row.partly),
+        id=row.id,
     )
 
 

@@ -11,7 +11,10 @@ from takeback.agents import (
     cursor,
     droid,
     gemini_cli,
+    kilo,
     kimi_code,
+    opencode,
+    pi,
     qwen_code,
     unknown,
     unrecorded,
@@ -23,6 +26,9 @@ if TYPE_CHECKING:
     from takeback.agents.agent import Agent, Payload
 
 REGISTERED: "tuple[Agent, ...]" = (
+    kilo.AGENT,
+    opencode.AGENT,
+    pi.AGENT,
     cursor.AGENT,
     kimi_code.AGENT,
     qwen_code.AGENT,

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from takeback.agents.agent import HookEvent
 
-PROMPT, GOES_ON, BEFORE, TASK = "prompt", "goes on", "before", "task"
+PROMPT, GOES_ON, BEFORE, TASK, TYPED = "prompt", "goes on", "before", "task", "typed"
 _LONGEST_ID = 200
 _OF_LIKENESS = 4
 
@@ -39,6 +39,11 @@ def delivery(event: "HookEvent") -> str:
         parts = (event.session, event.stamp, event.kind, event.call, event.subagent)
         id = _hash(json_text.dumps(parts).encode())
     return " ".join(filter(None, ("hook", id, likeness(event))))
+
+
+def typed(event: "HookEvent") -> str:
+    """What a prompt that is a command of ours asks for."""
+    return part_of(event, event.turn, TYPED) if event.turn else delivery(event)
 
 
 def likeness(event: "HookEvent") -> str:
@@ -72,6 +77,17 @@ def _hash(data: bytes) -> str:
 def told(session: str, restore: str) -> str:
     """A session was told of a restore."""
     return f"told {session} {restore}"
+
+
+def refused(event: "HookEvent") -> str:
+    """A call was refused. A second delivery of it is answered alike."""
+    own = part_of(event, event.call, BEFORE) if event.call else delivery(event)
+    return f"refused {own}"
+
+
+def refused_for(session: str, subagent: str, restore: str) -> str:
+    """A call of a session, or of a sub-agent in it, was refused because of a restore."""
+    return " ".join(filter(None, ("refused", session, subagent and clean(subagent), restore)))
 
 
 def copied(agent: str, own_id: str) -> str:

@@ -34,12 +34,15 @@ _LATEST = 1 << 33
 class Rewind(Value):
     """Where the user went back to: before which turn. `to` is empty if nobody can tell.
 
+    `turn` is that of the prompt by which it was noticed.
+
     `moves_files` tells whether the files are not as they were then.
     """
 
     to: str
     label: str
     moves_files: bool
+    turn: str = ""
 
 
 def notice(
@@ -72,7 +75,7 @@ def notice(
         if ledger.requested(request) is not None:
             return None
         ledger.record(fact)
-    return to
+    return to.replace(turn=turn.id)
 
 
 _UNKNOWN = Rewind("", "", moves_files=True)
@@ -99,6 +102,9 @@ class _Look:
         newest = self._ledger.turns.one_before(turn)
         if newest is None:
             return None
+        if self._event.rewound:
+            to = self.turn_of(self._event.rewound)
+            return self._rewind(to, turn) if to is not None else None
         stays, passed, is_part = self._line(turn)
         transcript = events.conversation_of(self._ledger, newest.opened)[0]
         may_move = self._event.agent.rewinds_into_new_file
@@ -110,8 +116,9 @@ class _Look:
         if stays >= newest.number or not (moved or passed > stays):
             return None
         to = self._ledger.turns.first_between(stays, turn)
-        if to is None:
-            return None
+        return self._rewind(to, turn) if to is not None else None
+
+    def _rewind(self, to: "TurnRow", turn: "TurnRow") -> "Rewind":
         return Rewind(to.id, to.label, moves_files=self._tree(to) != self._tree(turn))
 
     def _line(self, turn: "TurnRow") -> "tuple[int | None, int, bool]":

@@ -36,8 +36,4 @@ AGENTS = (
         "mistral-vibe", "Mistral Vibe", ("session_id",), ("pre_tool", "post_tool", "post_agent")
     ),
     _Unrecorded("windsurf", "Windsurf", ("agent_action_name", "trajectory_id")),
-    # Plugins report the events of these three; what is given to a plugin is piped as it is.
-    _Unrecorded("kilo", "Kilo", ("hook", "input")),
-    _Unrecorded("opencode", "OpenCode", ("input", "output")),
-    _Unrecorded("pi", "pi", ("event", "ctx")),
 )

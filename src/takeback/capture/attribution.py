@@ -12,6 +12,8 @@
 3. A step that names the path goes first: edit tools own what they name, and nothing else.
 4. Else a window that claims anything: a shell, a tool nobody told us about, a turn that reports
    no steps. None of them: *you*. Several sessions: *shared*.
+   An agent whose hooks report no tool, in the turn and before, may have done what nobody claims:
+   that is *unreported*, when its turn ends.
    Only `takeback watch` saw it: a turn of an *unknown* author.
 5. Where nobody knows whether the step had begun by then, or somebody sat at its terminal and it
    names nothing, it is *perhaps* the step's.
@@ -38,6 +40,7 @@ from takeback.model.words import (
     SHELL,
     STEP,
     UNKNOWN,
+    UNREPORTED,
     YOU,
 )
 
@@ -286,6 +289,7 @@ def _author(delta: "Delta", windows: "Sequence[Window]", span: "Span", slack: in
         for window in windows:
             if window.kind == UNKNOWN:
                 return Author(STEP, session=window.session, turn=window.turn, how=UNKNOWN)
+        claiming = [w for w in windows if w.kind == UNREPORTED]
     return _of_sessions(claiming, BY_SHELL, is_dated=is_dated)
 
 
@@ -297,6 +301,8 @@ def _of_sessions(windows: "list[Window]", how: str, *, is_dated: bool) -> Author
         return Author(SHARED, sessions=sessions)
     sure = [w for w in windows if not w.waits and (is_dated or not w.started)]
     latest = max(sure or windows, key=lambda window: window.opened)
+    if latest.kind == UNREPORTED:
+        return Author(STEP, session=latest.session, turn=latest.turn, how=UNREPORTED)
     is_yours = latest.is_interactive and how == BY_SHELL
     how = PERHAPS if not sure or is_yours else BY_TURN if latest.kind == TURN else how
     return Author(STEP, session=latest.session, turn=latest.turn, step=latest.step, how=how)
@@ -359,8 +365,13 @@ def in_question(ledger: "Ledger", since: int, now: int, closing: "Closing") -> "
     # of itself is better than what can be told from outside. Once it has ended, what the command
     # still does is the outer turn's again.
     outer = ledger.turns.with_sessions_inside() if rows else frozenset()
-    # What was refused never ran.
+    # What was refused never ran. Until a turn ends, its first tool may still be reported.
     rows = [row for row in rows if row.turn not in outer and row.status != words.REFUSED]
+    rows = [
+        row
+        for row in rows
+        if row.kind != UNREPORTED or not closing.keys().isdisjoint((row.turn, row.session))
+    ]
     return [_window(row, since, now, closing) for row in rows]
 
 

@@ -36,6 +36,8 @@ class Lock:
         self._owner: ref[Held] | None = None
         self._fd = -1
         self._unclean = False
+        self.restore_deadline = 0.0
+        """Until when to wait for a restore, by `time.monotonic`, where patience ends before."""
 
     @property
     def is_held(self) -> bool:
@@ -94,6 +96,10 @@ class Lock:
             self.drop()
             self._unclean = False
 
+    def announce_restore(self) -> None:
+        """Let who waits know what for: the number of a holder that restores is at the right."""
+        operations.write_at(self._fd, b"%10d" % os.getpid(), 0)
+
     def make_durable(self) -> None:
         """See that whoever comes after a power cut knows that this holder died."""
         operations.fsync(self._fd)
@@ -109,9 +115,13 @@ class Lock:
             self._fd = _open(self.path)
             if operations.lock(self._fd) and _still_there(self._fd, self.path):
                 return
-            holder = _holder(self._fd)
+            mark = os.pread(self._fd, len(_NOBODY), 0)
+            holder = _pid_in(mark)
             self.drop()
-            if time.monotonic() >= deadline:
+            is_restore = holder != "" and mark.startswith(b" ")
+            if time.monotonic() >= (
+                max(deadline, self.restore_deadline) if is_restore else deadline
+            ):
                 raise BusyError(
                     f"another process{holder} has been working on this project for "
                     f"{patience:.0f} seconds",

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 _START_FIELD = 19
 """Where `/proc/PID/stat` says when the process started, counted after the program's name."""
+_SHELLS = frozenset((b"sh", b"bash", b"dash", b"zsh", b"fish", b"ksh", b"ash", b"busybox"))
+_MOST_SHELLS = 8
 _OLDEST = 60 * 1_000_000_000
 """A hook does not wait longer to hear an event: nanoseconds."""
 _STATX_BTIME, _HERE, _NO_FOLLOW = 0x800, -100, 0x100
@@ -59,6 +61,22 @@ def is_alive(holder: str) -> "bool | None":
         # Gone; or somebody else's by now, which ours never was.
         return False
     return _started(pid) == started
+
+
+def caller(pid: int) -> str:
+    """The process that had a hook run, as `holder` names it; empty where nobody can tell.
+
+    That is the nearest one above which is not a shell of the hook's own command line.
+    """
+    for _ in range(_MOST_SHELLS):
+        pid = _parent(pid)
+        if pid <= 0:
+            return ""
+        words = command_line(pid)
+        is_shell = bool(words) and os.path.basename(words[0]).lstrip(b"-") in _SHELLS
+        if not (is_shell and any(b"takeback" in word for word in words[1:])):
+            return holder(pid)
+    return ""
 
 
 def born(pid: int) -> int:
@@ -105,14 +123,27 @@ def _started(pid: int) -> str:
     """When a process started, in ticks since the machine did; `dead` if it only waits to be
     buried, `-` where the system does not tell.
     """
+    stat = _stat(pid)
+    if stat[:1] in ([b"Z"], [b"X"]):
+        return "dead"
+    return stat[_START_FIELD].decode() if len(stat) > _START_FIELD else "-"
+
+
+def _parent(pid: int) -> int:
+    """The parent of a process; 0 where the system does not tell."""
+    stat = _stat(pid)
+    if len(stat) > 1 and stat[1].isdigit():
+        return int(stat[1])
+    return os.getppid() if pid == os.getpid() else 0
+
+
+def _stat(pid: int) -> "list[bytes]":
+    """What `/proc/PID/stat` says after the program's name; nothing without one."""
     try:
         with open(f"/proc/{pid}/stat", "rb") as file:
-            after_name = file.read(4096).rpartition(b") ")[2].split(b" ")
+            return file.read(4096).rpartition(b") ")[2].split(b" ")
     except OSError:
-        return "-"
-    if after_name[0] in (b"Z", b"X"):
-        return "dead"
-    return after_name[_START_FIELD].decode() if len(after_name) > _START_FIELD else "-"
+        return []
 
 
 # -- mounted file systems ------------------------------------------------------------------------

@@ -9,12 +9,14 @@ keys or by an index, never by looking at all of them.
 from itertools import islice
 
 from takeback.capture.checkpoint import Place, as_value
+from takeback.capture.safe_points import as_running
 from takeback.disk import machine
 from takeback.errors import DamagedStoreError
 from takeback.history import references, retention
 from takeback.history.shared import SharedChanges
 from takeback.ledger import events, outside
 from takeback.ledger.database import Chosen
+from takeback.ledger.journal import ALL_SESSIONS
 from takeback.model import words
 from takeback.model.history import (
     Author,
@@ -452,7 +454,9 @@ class Timeline:
             return tuple(map(self._session, self._ledger.sessions.newest(limit)))
 
     def _session(self, row: "SessionRow") -> RecordedSession:
-        newest = self._ledger.turns.newest_of(row.number)
+        newest, paused = self._ledger.turns.newest_of(row.number), self._ledger.sessions.paused()
+        is_open = newest is not None and newest.closed is None and row.ended is None
+        now = as_running(self._ledger, row, newest) if newest is not None and is_open else None
         return RecordedSession(
             id=row.id,
             agent=row.agent,
@@ -463,8 +467,11 @@ class Timeline:
             seen=row.seen / 1e9,
             ended=_seconds(row.ended),
             turns=row.turns,
-            running=row.ended is None and not self._is_dead(row.holder),
+            running=now is not None and now.is_alive is True,
             label=newest.label if newest is not None else "",
+            now=now,
+            paused=_seconds(paused.get(row.number, paused.get(ALL_SESSIONS))),
+            is_gone=row.ended is None and self._is_dead(row.process or row.holder),
         )
 
     def _turn(self, row: "TurnRecord", *, changes: bool, steps: bool = False) -> RecordedTurn:
@@ -512,6 +519,7 @@ class Timeline:
             git=self._git(row),
             steps=told.steps(interrupted=status == INTERRUPTED) if steps else (),
             went_back=told.went_back(),
+            unreported=bool(files and not row.steps and self._ledger.deltas.unreported(row.number)),
         )
 
     def _git(self, row: "TurnRecord") -> "tuple[Reason, ...]":

@@ -7,9 +7,11 @@ import os
 
 from takeback import environment
 from takeback.agents import registry
+from takeback.agents.agent import FILES
 from takeback.errors import TakebackError
-from takeback.hooks import command, hook, install, settings_file, settings_text, trial
+from takeback.hooks import command, hook, install, trial
 from takeback.hooks.install import PROJECT, USER, settings_path
+from takeback.hooks.settings import forms, receipts, settings_file
 from takeback.model.reasons import Reason
 from takeback.model.results import WARNING, Finding, Part
 
@@ -69,26 +71,36 @@ def places(
         for name, folder in folders.items()
         if folder
     }
-    for receipt in install.read(home).values():
-        if receipt.agent in known:
-            found.setdefault(os.fsencode(receipt.file), (known[receipt.agent], receipt.scope))
+    for receipt in receipts.read(home).values():
+        agent = known.get(receipt.agent)
+        if agent is not None and receipt.file.endswith(_first_names(agent)):
+            found.setdefault(os.fsencode(receipt.file), (agent, receipt.scope))
     for agent in known.values() if project is not None else ():
         assert project is not None  # or there is nothing to go through
-        folder = os.path.join(project.workspace.root, agent.folder.encode())
+        if agent.project_folder is None:
+            continue
+        own = agent.project_folder or agent.folder
+        folder = os.path.join(project.workspace.root, own.encode())
         for scope in (USER, PROJECT):  # one's own file in it, and the shared one
             found.setdefault(settings_path(agent, folder, scope), (agent, PROJECT))
     return [(agent, scope, path) for path, (agent, scope) in found.items()]
 
 
+def _first_names(agent: "Agent") -> "tuple[str, ...]":
+    """Of several files that belong together, the first stands for all."""
+    return agent.file_names()[:1] if agent.form == FILES else ("",)
+
+
 def look(
     places: "Iterable[Place]",
+    home: bytes,
     folders: "Mapping[str, bytes]",
     surroundings: "Mapping[str, str] | None" = None,
 ) -> "list[Hooked]":
     """What is in settings files; with `surroundings`, each command is tried out in them, too."""
     found = []
     for agent, scope, path in places:
-        hooked = _read(agent, scope, path)
+        hooked = _read(agent, scope, path, home)
         if hooked is None:
             continue
         if not hooked.problem:
@@ -142,7 +154,7 @@ def examine(
     surroundings: "Mapping[str, str] | None" = None,
 ) -> Part:
     """All of it."""
-    hooked = look(places(home, folders, project), folders, surroundings)
+    hooked = look(places(home, folders, project), home, folders, surroundings)
     times = heard(project) if project is not None else {}
     return part(hooked, times, hook.read(home), now)
 
@@ -150,19 +162,22 @@ def examine(
 # -- one settings file -------------------------------------------------------------------------
 
 
-def _read(agent: "Agent", scope: str, path: bytes) -> "Hooked | None":
+def _read(agent: "Agent", scope: str, path: bytes, home: bytes) -> "Hooked | None":
     """The hooks in a file; None if there are none."""
     hooked = Hooked(agent, scope, os.fsdecode(path))
     try:
         text = settings_file.read(path).text
-        ours = settings_text.ours(text)
+        ours = forms.of(agent).ours(text)
     except TakebackError as problem:
         hooked.problem, hooked.is_clear = str(problem), False
         return hooked
     if not ours:
         return None
-    hooked.commands = {one.event: one.command for one in ours}
-    hooked.groups = {one.event: one.group for one in ours}
+    if agent.form == FILES:
+        hooked.commands = agent.lines(*install.command_lines(agent, scope, home))
+    else:
+        hooked.commands = {one.event: one.command for one in ours}
+        hooked.groups = {one.event: one.group for one in ours}
     hooked.remarks = agent.settings_problems(text)
     hooked.problem = _gone(hooked.commands.values())
     hooked.remarks += _moved(hooked.commands.values()) if not hooked.problem else []

@@ -26,7 +26,7 @@ import time
 from takeback import environment
 from takeback.agents import agent as kinds
 from takeback.agents import registry
-from takeback.agents.agent import Answer
+from takeback.agents.agent import DENY, Answer
 from takeback.disk import home, operations
 from takeback.hooks import helper
 from takeback.hooks.helper import ProjectCache
@@ -98,8 +98,12 @@ def _append(path: bytes, line: bytes) -> None:
 
 
 NOT_COVERED, REWOUND, RESTORED, OFF = "not covered", "rewound", "restored", "off"
-NEW_HISTORY = "new history"
+NEW_HISTORY, TYPED = "new history", "typed"
 """Reasons of answers."""
+
+
+PATIENCE = 8.0
+"""Seconds that a typed command may take: fewer than hooks wait for the helper, agents for hooks."""
 
 
 class HookContext(Value):
@@ -130,13 +134,11 @@ class HookListener:
         """The answer to a payload, as the agent reads it; `sender` is the process that sent it."""
         received = time.time_ns()
         context = HookContext(*words)
-        payload = parse(data)
-        agent = registry.agent_of(payload)
-        event = agent.read(payload)
-        event.folder = os.fsdecode(context.folder)
+        event = event_of(data, context)
         event.received = _sent(sender, received) if event.took >= 0 else received
-        event.delivery = os.fsdecode(context.delivery) or os.urandom(16).hex()
-        output = agent.answer(event, handle(event, context, self._projects))
+        event.sender = sender
+        answer = _typed(event, words, data) or handle(event, context, self._projects)
+        output = event.agent.answer(event, answer)
         self._projects.rest()
         return json_text.dumps(output).encode() + b"\n" if output else b""
 
@@ -157,6 +159,13 @@ def _sent(sender: int, received: int) -> int:
     return (machine.born(sender) if is_hook else 0) or received
 
 
+def _deadline(event: "HookEvent") -> float:
+    """Until when a call can wait for a restore: shortly before its agent gives up on the hook."""
+    now = time.time_ns()
+    passed = (now - _sent(event.sender, now)) / 1e9
+    return time.monotonic() + event.agent.call_limit - _TO_ANSWER - passed
+
+
 def hear(words: "tuple[bytes, ...]", data: bytes, sender: int = 0) -> bytes:
     """The answer to one payload, with nothing left open."""
     listener = HookListener()
@@ -164,6 +173,15 @@ def hear(words: "tuple[bytes, ...]", data: bytes, sender: int = 0) -> bytes:
         return listener.hear(words, data, sender)
     finally:
         listener.close()
+
+
+def event_of(data: bytes, context: HookContext) -> "HookEvent":
+    """The event that a payload reports."""
+    payload = parse(data)
+    event = registry.agent_of(payload).read(payload)
+    event.folder = os.fsdecode(context.folder)
+    event.delivery = os.fsdecode(context.delivery) or os.urandom(16).hex()
+    return event
 
 
 def parse(data: bytes) -> "Mapping[str, object]":
@@ -184,6 +202,35 @@ def _leniently(text: str) -> object:
         return json.loads(text, strict=False)
     except (ValueError, RecursionError):
         return {}
+
+
+def _typed(event: "HookEvent", words: "tuple[bytes, ...]", data: bytes) -> "Answer | None":
+    """The answer to a prompt that is a command of ours; None if it is for the agent."""
+    if event.kind != kinds.PROMPT or "tb " not in event.prompt:
+        return None
+    from takeback.agents import typed
+
+    if not typed.is_ours(event) or not _is_typing_on(event, HookContext(*words)):
+        return None
+    from takeback.hooks import words as sentences
+
+    try:
+        text = typed.ask(words, data, event.received, PATIENCE)
+    except Exception as problem:  # noqa: BLE001 -- whatever it is, the prompt is not for the model
+        text = sentences.of_failed_typing(str(problem))
+    said = sentences.of_unfinished_typing() if text is None else text
+    return Answer(DENY, TYPED, to_user=said or sentences.of_failed_typing(""))
+
+
+def _is_typing_on(event: "HookEvent", context: HookContext) -> bool:
+    from takeback.errors import TakebackError
+    from takeback.upkeep.settings import Settings
+
+    try:
+        settings = Settings.at(_where(event, context), home=context.home)
+        return settings.one("hooks.typed").value is not False
+    except TakebackError:
+        return True
 
 
 def handle(event: "HookEvent", context: HookContext, projects: ProjectCache) -> Answer:
@@ -232,7 +279,15 @@ def _written(project: "Project", event: "HookEvent", context: HookContext) -> An
 
     if not project.workspace.rules.is_recording():
         return Answer(reason=OFF)
-    session = HookRecorder(project).record(event)
+    lock = project.workspace.store.lock
+    lock.restore_deadline = _deadline(event) if event.kind == kinds.BEFORE_TOOL else 0.0
+    recorder = HookRecorder(project)
+    session = recorder.record(event)
+    if recorder.refusal is not None:
+        from takeback.hooks import words
+
+        why = recorder.refusal.why
+        return Answer(DENY, why, to_agent=words.of_refusal(recorder.refusal))
     return _answer(project, session, event, context) if session else Answer()
 
 
@@ -246,12 +301,26 @@ def _answer(project: "Project", session: str, event: "HookEvent", context: HookC
 
             work = project.workspace
             to_agent = words.of_note(notes.pending(work.ledger, work.held, session))
+            sessions = work.ledger.sessions
+            if event.kind == kinds.PROMPT and sessions.is_paused(sessions.get(session).number):
+                to_agent = "\n".join(filter(None, (to_agent, words.PAUSED)))
         if event.tells_of_prompts():
             from takeback.agents import rewinds
             from takeback.hooks import words
 
             work = project.workspace
-            to_user = words.of_rewind(rewinds.notice(work.ledger, work.held, session, event))
+            rewind = rewinds.notice(work.ledger, work.held, session, event)
+            to_user = words.of_rewind(rewind)
+            if rewind is not None:
+                from takeback import listeners
+
+                listeners.tell_rewind(work.rules, event.agent.name, session, rewind)
+        if event.kind == kinds.PROMPT:
+            from takeback.agents import typed
+            from takeback.hooks import words
+
+            left = typed.take_result(project.workspace.store, session)
+            to_user = "\n".join(filter(None, (words.of_late_result(left), to_user)))
         reason = RESTORED if to_agent else REWOUND if to_user else ""
         return Answer(reason=reason, to_agent=to_agent, to_user=to_user)
     except Exception as problem:  # noqa: BLE001 -- whatever it is, it is not the agent's
@@ -296,6 +365,8 @@ def _where(event: "HookEvent", context: HookContext) -> bytes:
     return os.path.join(context.cwd, os.fsencode(event.folder or event.cwd or "."))
 
 
+_TO_ANSWER = 2
+"""Seconds between the last moment in which a call waits and the time limit of its hook."""
 _LARGEST = 64 << 20
 """Bytes of a payload that are held: a tool's whole output may be in it."""
 _AT_ONCE = 1 << 20

@@ -12,23 +12,31 @@ import time
 from takeback.agents import agent as kinds
 from takeback.agents import requests, rewinds
 from takeback.disk.failures import FailingAs
-from takeback.errors import TakebackError
+from takeback.errors import NothingToTakeBackError, TakebackError
 from takeback.model import tools, words
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from takeback.agents.agent import HookEvent
+    from takeback.agents.refusals import Refusal
     from takeback.ledger.sessions import Beginning
     from takeback.project import Project
 
 _MOMENT = 5_000_000_000
 """Nanoseconds within which the same prompt, without an id, is the same event sent twice."""
+_BLINK = 2_000_000_000
+"""Nanoseconds within which nobody types a command, reads what came of it, and types it again."""
 _SAFELY = FailingAs(TakebackError, "it could not be recorded")
 _BEGINS = (kinds.SESSION_STARTS, kinds.PROMPT, kinds.GOES_ON, kinds.BEFORE_TOOL)
 """What a session that ended goes on with; all else only matters if something is still open."""
 _LEAVES_NO_MARK = (kinds.BEFORE_TOOL, kinds.BATCH_OVER)
 """Events that have the agent's ids, or a fact of their own: a second delivery changes nothing."""
 PROMPT_NOT_SEEN = "(the prompt was not seen)"
+_STATUS = {
+    kinds.STOPS: words.DONE,
+    kinds.FAILS: words.FAILED,
+    kinds.INTERRUPTS: words.INTERRUPTED,
+}
 
 
 class HookRecorder:
@@ -37,6 +45,8 @@ class HookRecorder:
     def __init__(self, project: "Project") -> None:
         self._ledger = project.workspace.ledger
         self._recorder = project.recorder()
+        self.refusal: Refusal | None = None
+        """Why the call that the last event announces is not to be made."""
 
     def record(self, event: "HookEvent") -> "str | None":
         """Record an event; the id of its session, None if it means nothing, or was recorded."""
@@ -44,12 +54,14 @@ class HookRecorder:
         if record is None or not event.session:
             return None
         with _SAFELY, self._recorder.together():
-            if self._is_known(event):
+            if self._was_refused(event) or self._is_known(event):
                 return None
             session = self._session_of(event)
             # At its end, also its own turn may have been interrupted.
             is_end = event.kind == kinds.SESSION_ENDS
             self._recorder.end_interrupted(but="" if is_end else session)
+            if self._is_refused(session, event):
+                return session  # what is never made is no step
             record(self, session, event)
             self._mark(session, event)
         return session
@@ -68,7 +80,28 @@ class HookRecorder:
     def _mark(self, session: str, event: "HookEvent") -> None:
         request = requests.delivery(event)
         if event.kind not in _LEAVES_NO_MARK and self._ledger.requested(request) is None:
-            self._recorder.mark_handled(session, event.name, request)
+            is_tool = event.kind == kinds.AFTER_TOOL
+            self._recorder.mark_handled(session, event.name, request, tool=is_tool)
+
+    def _was_refused(self, event: "HookEvent") -> bool:
+        """Whether this very call was refused before: then it is again."""
+        if event.can_be_refused():
+            from takeback.agents import refusals
+
+            self.refusal = refusals.again(self._ledger, event)
+        return self.refusal is not None
+
+    def _is_refused(self, session: str, event: "HookEvent") -> bool:
+        if event.can_be_refused():
+            from takeback.agents import refusals
+
+            kind, paths = tools.claim_of(event.tool, event.given, event.tool_kind)
+            cwd = os.fsencode(event.cwd) if event.cwd else None
+            call = refusals.Call(kind, self._recorder.named(paths, cwd), event.subagent)
+            id = self._turn_of(session, event)
+            turn = self._ledger.turns.find(id) if id is not None else None
+            self.refusal = refusals.refuse(self._ledger, session, turn, event, call)
+        return self.refusal is not None
 
     def _session_of(self, event: "HookEvent") -> str:
         agent, own_id = event.agent.name, requests.clean(event.session)
@@ -88,6 +121,20 @@ class HookRecorder:
         newest = self._ledger.turns.newest_beginning(session)
         if newest is not None and not event.turn and _is_the_same(event, newest):
             return
+        self._recorder.start_turn(
+            session,
+            event.prompt,
+            whole=False,
+            interrupted=self._end_before(session, event, newest),
+            conversation={"transcript": event.transcript, "prompt": event.turn},
+            process=event.process(),
+            request=_request(event, event.turn, requests.PROMPT),
+        )
+
+    def _end_before(
+        self, session: str, event: "HookEvent", newest: "Beginning | None"
+    ) -> "int | None":
+        """End what a prompt shows to be over; when the turn before was interrupted, if it was."""
         interrupted = rewinds.nanoseconds(event.interrupted_at())
         if newest is not None and not event.turn and (interrupted or 0) < newest.started:
             interrupted = None  # of an earlier turn: not every record says where turns begin
@@ -95,24 +142,52 @@ class HookRecorder:
             for step in self._ledger.steps.background_shells(session):
                 self._recorder.end_step(step, words.DONE)
         self._refuse_waiting(session, event)
-        self._recorder.start_turn(
-            session,
-            event.prompt,
-            whole=False,
-            interrupted=interrupted,
-            conversation={"transcript": event.transcript, "prompt": event.turn},
-            request=_request(event, event.turn, requests.PROMPT),
+        return interrupted
+
+    def known_session(self, event: "HookEvent") -> str:
+        """The id of the session that an event is from; empty if nothing was recorded of it."""
+        row = self._ledger.sessions.find(event.agent.name, requests.clean(event.session))
+        return row.id if row is not None else ""
+
+    def end_before(self, session: str, event: "HookEvent") -> None:
+        """Record what a prompt says of the turns before it, without beginning one."""
+        with _SAFELY, self._recorder.together():
+            newest = self._ledger.turns.newest_beginning(session)
+            if newest is not None and newest.started > event.received:
+                raise NothingToTakeBackError("a later prompt began before this could be done")
+            self._recorder.end_interrupted(but=session)
+            over = self._end_before(session, event, newest)
+            row = self._ledger.sessions.get(session)
+            for turn in self._ledger.turns.running(row.number):
+                self._recorder.end_turn(turn.id, words.INTERRUPTED, ended=over)
+
+    def typed_request(self, event: "HookEvent") -> str:
+        """The request of a prompt that is a command of ours.
+
+        One without an id that was sent twice has that of the restore that the first one made.
+        """
+        newest = self._ledger.stack.between(0, 1 << 62, 1)
+        made = self._ledger.event(newest[0].event) if newest else None
+        if made is None or event.turn or event.stamp:
+            return requests.typed(event)
+        request = made.request or ""
+        is_like = request.startswith("hook ") and request.endswith(" " + requests.likeness(event))
+        return (
+            request if is_like and abs(made.at - event.received) < _BLINK else requests.typed(event)
         )
 
     def _goes_on(self, session: str, event: "HookEvent") -> None:
         """What ran in the background is done; what the agent does now belongs to its turn."""
         self._end(self._step_of(event) or self._task_of(event), words.DONE)
         request = _request(event, event.turn, requests.GOES_ON)
-        if self._recorder.resume_turn(session, request=request) is None:
-            self._begin_unseen(session, requests.delivery(event))
+        process = event.process()
+        if self._recorder.resume_turn(session, process=process, request=request) is None:
+            self._begin_unseen(session, event, requests.delivery(event))
 
-    def _begin_unseen(self, session: str, request: "str | None" = None) -> str:
-        return self._recorder.start_turn(session, PROMPT_NOT_SEEN, whole=False, request=request)
+    def _begin_unseen(self, session: str, event: "HookEvent", request: "str | None" = None) -> str:
+        return self._recorder.start_turn(
+            session, PROMPT_NOT_SEEN, whole=False, process=event.process(), request=request
+        )
 
     def _stops(self, session: str, event: "HookEvent") -> None:
         turn = self._turn_of(session, event)
@@ -127,8 +202,7 @@ class HookRecorder:
             # What they do until the next prompt is theirs.
             for step in self._ledger.steps.running(turn, words.SHELL):
                 self._recorder.detach_step(step)
-        status = words.DONE if event.kind == kinds.STOPS else words.FAILED
-        self._recorder.end_turn(turn, status, request=requests.delivery(event))
+        self._recorder.end_turn(turn, _STATUS[event.kind], request=requests.delivery(event))
 
     def _session_ends(self, session: str, event: "HookEvent") -> None:
         if self._is_outdated(session, event):
@@ -167,7 +241,7 @@ class HookRecorder:
     def _begin(self, session: str, event: "HookEvent", *, missed: bool = False) -> str:
         kind, paths = tools.claim_of(event.tool, event.given, event.tool_kind)
         return self._recorder.start_step(
-            self._turn_of(session, event) or self._begin_unseen(session),
+            self._turn_of(session, event) or self._begin_unseen(session, event),
             event.tool,
             event.given,
             kind=kind,
@@ -185,10 +259,14 @@ class HookRecorder:
         )
 
     def _asks(self, session: str, event: "HookEvent") -> None:
-        """Only what the tool is to do says which call a dialog is about.
+        """Where the call has no id, only what the tool is to do says which one a dialog is about.
 
         Another hook may have changed that; then it is the latest call.
         """
+        step = self._step_of(event)
+        if step is not None:
+            self._recorder.ask_step(step)
+            return
         summary = self._recorder.summary_of(event.tool, event.given)
         tool = tools.one_line(event.tool)
         step = self._ledger.steps.find_running(session, tool, summary)
@@ -222,6 +300,8 @@ class HookRecorder:
         """
         if not event.call or event.tool_kind == words.READ:
             return None
+        if self._ledger.requested(requests.refused(event)) is not None:
+            return None  # we refused it, and some agents report that it failed
         if self._turn_of(session, event) is None:
             return None
         return self._begin(session, event, missed=True)
@@ -258,9 +338,12 @@ class HookRecorder:
         if event is None:
             self._recorder.end_step(step, status, request=request)
         else:
+            # What is killed may take a while to go; the user is at work by then.
+            over = rewinds.nanoseconds(event.interrupted_at()) if event.cancelled else None
             self._recorder.end_step(
                 step,
                 status,
+                ended=over,
                 output=event.output,
                 exit_code=event.exit_code,
                 given=event.given,
@@ -304,6 +387,7 @@ _RECORD = {
     kinds.BATCH_OVER: HookRecorder._batch_over,
     kinds.STOPS: HookRecorder._stops,
     kinds.FAILS: HookRecorder._stops,
+    kinds.INTERRUPTS: HookRecorder._stops,
     kinds.SUBAGENT_STOPS: HookRecorder._subagent_stops,
     kinds.SESSION_ENDS: HookRecorder._session_ends,
 }

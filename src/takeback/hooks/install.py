@@ -1,157 +1,47 @@
 """Installs and uninstalls: what will be written is worked out first, and can be shown and tried.
 
-The order in which things become durable is such that a crash at any point leaves either the file as
+The order in which things become durable is such that a crash at any point leaves either a file as
 it was, or all that is needed to make it so: backup, receipt, settings; and back: settings, backup,
 receipt.
-
-What we wrote into which settings file, kept beside the stores.
-
-It is what lets a file become what it was, to the byte. Losing it costs no more than that: hooks of
-ours are known by their command line.
 """
 
 import hashlib
 import os
 
+from takeback.agents.agent import FILES
 from takeback.disk import home as homes
 from takeback.disk import operations
 from takeback.disk.failures import FailingAs
 from takeback.errors import RefusedError, TakebackError
-from takeback.hooks import command, settings_file, settings_text
-from takeback.hooks.settings_text import NotJsonError
-from takeback.model.text import json_text
+from takeback.hooks import command
+from takeback.hooks.settings import forms, settings_file
+from takeback.hooks.settings.json_settings import NotValidError
+from takeback.hooks.settings.receipts import Receipt, drop, keep, read
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Sequence
 
     from takeback.agents.agent import Agent
-    from takeback.hooks.settings_file import SettingsFile
-    from takeback.hooks.settings_text import Group
-    from takeback.model.text.json_text import Json
-
-
-_NAME = b"/installed"
-
-
-class Receipt:
-    """One settings file: hashes of what it held before and holds since, and what else we made.
-
-    `before` is empty if there was no file; `folders` are those that were made for it.
-    """
-
-    __slots__ = ("after", "agent", "backup", "before", "file", "folders", "scope")
-
-    def __init__(
-        self,
-        agent: str,
-        scope: str,
-        file: str,
-        *,
-        before: str,
-        after: str,
-        backup: str = "",
-        folders: "Iterable[str]" = (),
-    ) -> None:
-        self.agent = agent
-        self.scope = scope
-        self.file = file
-        self.before = before
-        self.after = after
-        self.backup = backup
-        self.folders = tuple(folders)
-
-    def as_json(self) -> "dict[str, Json]":
-        """How it is kept."""
-        return {
-            "agent": self.agent,
-            "scope": self.scope,
-            "file": self.file,
-            "before": self.before,
-            "after": self.after,
-            "backup": self.backup,
-            "folders": list(self.folders),
-        }
-
-
-def read(home: bytes) -> "dict[str, Receipt]":
-    """All receipts, by file; a line that is damaged is passed over."""
-    found = {}
-    for text in homes.read_small(home + _NAME).splitlines():
-        try:
-            receipt = _parsed(json_text.loads(text.decode()))
-        except (ValueError, TypeError, KeyError, RecursionError):
-            continue
-        found[receipt.file] = receipt
-    return found
-
-
-def keep(home: bytes, receipt: Receipt) -> None:
-    """Add a receipt, or replace the one of the same file."""
-    homes.Home(home).create()
-    _write(home, {**read(home), receipt.file: receipt})
-
-
-def drop(home: bytes, file: str) -> None:
-    """Forget what was written into a file."""
-    known = read(home)
-    if known.pop(file, None) is not None:
-        _write(home, known)
-        if not known:
-            operations.discard(os.fsencode(command.script_path(home)))
-
-
-def _write(home: bytes, receipts: "dict[str, Receipt]") -> None:
-    lines = [json_text.dumps(one.as_json()).encode() + b"\n" for one in receipts.values()]
-    homes.replace_file(home + _NAME, *lines, durable=True)
-
-
-def _parsed(said: "dict[str, object]") -> Receipt:
-    folders = said["folders"]
-    if not isinstance(folders, list):
-        raise TypeError("not a list of folders")
-    return Receipt(
-        str(said["agent"]),
-        str(said["scope"]),
-        str(said["file"]),
-        before=str(said["before"]),
-        after=str(said["after"]),
-        backup=str(said["backup"]),
-        folders=map(str, folders),
-    )
+    from takeback.hooks.settings.forms import Form
+    from takeback.hooks.settings.settings_file import SettingsFile
 
 
 USER, PROJECT = "user", "project"
 
 
-class Installation:
-    """What an install would write; `command` is the command line, `commands` by event.
+class FileEdit:
+    """One file of an install: what it holds and shall hold.
 
-    `script` is what the script says that the command line runs; empty if it runs none.
+    `kept` is where a file of ours is kept that somebody changed, once it is written.
     """
 
-    __slots__ = ("agent", "command", "commands", "data", "file", "scope", "script", "wanted")
+    __slots__ = ("data", "file", "kept")
 
-    def __init__(
-        self,
-        agent: "Agent",
-        scope: str,
-        file: "SettingsFile",
-        data: bytes,
-        wanted: "Mapping[str, Group]",
-        command: str,
-        script: str = "",
-    ) -> None:
-        self.agent = agent
-        self.scope = scope
+    def __init__(self, file: "SettingsFile", data: bytes) -> None:
         self.file = file
         self.data = data
-        self.wanted = wanted
-        self.command = command
-        self.script = script
-        self.commands: dict[str, str] = {
-            event: group["hooks"][0]["command"] for event, group in wanted.items()
-        }
+        self.kept = b""
 
     @property
     def changes(self) -> bool:
@@ -159,13 +49,50 @@ class Installation:
         return self.data != self.file.data
 
 
-class Removal:
-    """What an uninstall would write; `data` is None if the file goes.
+class Installation:
+    """What an install would write; `command` is the command line, `commands` by event.
 
-    `is_exact` tells that the file becomes what it was, and `backup` is where that is kept.
+    `script` is what the script says that the command line runs; empty if it runs none. Only an
+    agent whose files are ours as a whole has more than one.
     """
 
-    __slots__ = ("backup", "data", "events", "file", "folders", "is_exact")
+    __slots__ = ("agent", "command", "commands", "edits", "scope", "script")
+
+    def __init__(
+        self,
+        agent: "Agent",
+        scope: str,
+        edits: "list[FileEdit]",
+        command: str,
+        commands: "dict[str, str]",
+        script: str = "",
+    ) -> None:
+        self.agent = agent
+        self.scope = scope
+        self.edits = edits
+        self.command = command
+        self.commands = commands
+        self.script = script
+
+    @property
+    def file(self) -> "SettingsFile":
+        """The settings file, or the first of several."""
+        return self.edits[0].file
+
+    @property
+    def changes(self) -> bool:
+        """Whether there is anything to write."""
+        return any(edit.changes for edit in self.edits)
+
+
+class Removal:
+    """What an uninstall would write into one file; `data` is None if the file goes.
+
+    `is_exact` tells that the file becomes what it was, and `backup` is where that is kept. With
+    `is_kept`, the file is ours, somebody changed it, and a copy of it stays.
+    """
+
+    __slots__ = ("backup", "data", "events", "file", "folders", "is_exact", "is_kept")
 
     def __init__(self, file: "SettingsFile", data: "bytes | None", events: "list[str]") -> None:
         self.file = file
@@ -174,6 +101,7 @@ class Removal:
         self.backup = b""
         self.folders: list[bytes] = []
         self.is_exact = False
+        self.is_kept = False
 
     @property
     def changes(self) -> bool:
@@ -182,9 +110,22 @@ class Removal:
 
 
 def settings_path(agent: "Agent", folder: bytes, scope: str = USER) -> bytes:
-    """The settings file in an agent's folder; in a project the one that is not shared, if any."""
-    name = agent.local_file if scope == PROJECT and agent.local_file else agent.file
+    """The settings file in an agent's folder, or the first of several.
+
+    In a project it is the one that is not shared, if there is one.
+    """
+    is_local = scope == PROJECT and agent.local_file
+    name = agent.local_file if is_local else agent.file_names()[0]
     return os.path.join(os.path.abspath(folder), name.encode())
+
+
+def paths_beside(agent: "Agent", path: bytes) -> "list[bytes]":
+    """All files of an agent that belong together; `path` is the first of them."""
+    if agent.form != FILES:
+        return [path]
+    names = [name.encode() for name in agent.file_names()]
+    folder = path.removesuffix(names[0])
+    return [folder + name for name in names]
 
 
 def installation(
@@ -197,21 +138,33 @@ def installation(
     events: "Iterable[str] | None" = None,
 ) -> Installation:
     """What has to be written so that an agent calls us: at all events, or at those given."""
-    file = settings_file.read(path)
-    _require_understood(file)
-    usual, reporting = _lines(agent, scope, home)
-    wanted = agent.groups(usual, reporting, events)
-    text = settings_text.put_in(file.text, wanted)
-    if not settings_text.is_complete(text, wanted):
-        raise TakebackError(f"`{file.shown}` was left as it is: the hooks do not fit into it")
-    data = text.encode()
-    if data != file.data:
-        settings_file.require_writable(file)
+    form = forms.of(agent)
+    usual, reporting = command_lines(agent, scope, home)
+    wanted = form.wanted_by(usual, reporting, events)
+    places = paths_beside(agent, path)
+    edits = [_edit(form, *each) for each in zip(places, wanted.values(), strict=True)]
     own = "" if command.is_shared(usual) else script
-    return Installation(agent, scope, file, data, wanted, usual, own)
+    commands = form.lines(usual, reporting, events)
+    return Installation(agent, scope, edits, usual, commands, own)
 
 
-def _lines(agent: "Agent", scope: str, home: bytes) -> "tuple[str, str]":
+def _edit(form: "Form", path: bytes, wanted: object) -> FileEdit:
+    file = settings_file.read(path)
+    text = file.text
+    try:
+        if not form.is_complete(text, wanted):
+            text = form.put_in(text, wanted)
+    except RefusedError as problem:
+        raise _left_as_it_is(file, form, problem) from None
+    if not form.is_complete(text, wanted):
+        raise TakebackError(f"`{file.shown}` was left as it is: the hooks do not fit into it")
+    edit = FileEdit(file, text.encode())
+    if edit.changes:
+        settings_file.require_writable(file)
+    return edit
+
+
+def command_lines(agent: "Agent", scope: str, home: bytes) -> "tuple[str, str]":
     """The command line of most events, and that of prompts, which also tells if we are gone.
 
     In a project nobody is told: the file may be a colleague's one day.
@@ -227,20 +180,31 @@ def _lines(agent: "Agent", scope: str, home: bytes) -> "tuple[str, str]":
 
 def install(made: Installation, home: bytes) -> "bytes | None":
     """Write it; the path of the backup, None if there was nothing to keep."""
-    known = read(home).get(made.file.shown)
+    known = read(home)
     with FailingAs(TakebackError, "nothing was installed"):
         write_script(home, made.script)
-    if not made.changes:
-        return os.fsencode(known.backup) if known is not None and known.backup else None
-    receipt = _receipt(made, known)
+    written: list[tuple[FileEdit, Receipt]] = []
     try:
-        with FailingAs(TakebackError, "nothing was installed"):
-            keep(home, receipt)
-            settings_file.replace(made.file, made.data, private=made.scope == USER)
+        for edit in made.edits:
+            if not edit.changes:
+                continue
+            with FailingAs(TakebackError, "nothing was installed"):
+                receipt = _receipt(made, edit, known.get(edit.file.shown))
+                written.append((edit, receipt))
+                keep(home, receipt)
+                _write(made, edit)
     except BaseException:
-        _take_back(made, receipt, known, home)
+        for edit, receipt in reversed(written):
+            _take_back(made, edit, receipt, known.get(receipt.file), home)
         raise
-    return os.fsencode(receipt.backup) if receipt.backup else None
+    first = read(home).get(made.file.shown)
+    return os.fsencode(first.backup) if first is not None and first.backup else None
+
+
+def _write(made: Installation, edit: FileEdit) -> None:
+    is_private = made.scope == USER
+    executable = made.agent.form == FILES and made.agent.executable
+    settings_file.replace(edit.file, edit.data, private=is_private, executable=executable)
 
 
 def write_script(home: bytes, script: str) -> None:
@@ -251,13 +215,16 @@ def write_script(home: bytes, script: str) -> None:
         homes.replace_file(path, script.encode(), durable=True)
 
 
-def _take_back(made: Installation, receipt: Receipt, known: "Receipt | None", home: bytes) -> None:
+def _take_back(
+    made: Installation, edit: FileEdit, receipt: Receipt, known: "Receipt | None", home: bytes
+) -> None:
     """What was prepared for an install that failed; leaving it would harm nobody."""
+    path = edit.file.path
     try:
-        if settings_file.read(made.file.path).data == made.data:
+        if settings_file.read(path).data == edit.data:
             # It is written, and only not known to be durable.
             if known is None:
-                uninstall(removal(made.file.path, home), home)
+                _uninstall(_removal(forms.of(made.agent), path, home), home)
             return
         settings_file.remove_folders([os.fsencode(folder) for folder in receipt.folders])
         if known is None:
@@ -270,12 +237,16 @@ def _take_back(made: Installation, receipt: Receipt, known: "Receipt | None", ho
         operations.discard(os.fsencode(receipt.backup))
 
 
-def _receipt(made: Installation, known: "Receipt | None") -> Receipt:
+def _receipt(made: Installation, edit: FileEdit, known: "Receipt | None") -> Receipt:
     """What is kept of an install, with a new backup if there is none of this state."""
-    file, now = made.file, _hash(made.file.data)
-    has_ours = bool(settings_text.ours(file.text))
-    new = _hash(made.data)
+    file, now, new = edit.file, _hash(edit.file.data), _hash(edit.data)
+    has_ours = bool(forms.of(made.agent).ours(file.text))
     receipt = Receipt(made.agent.name, made.scope, file.shown, before=now, after=new)
+    if has_ours and made.agent.form == FILES:
+        if known is None or now not in (known.after, known.before):
+            edit.kept = settings_file.back_up(file)
+        receipt.before, receipt.folders = "", known.folders if known is not None else ()
+        return receipt
     if known is not None and (has_ours or known.before == now) and _backup_of(known) is not None:
         receipt.before, receipt.backup, receipt.folders = known.before, known.backup, known.folders
         # If somebody wrote into the file since, it will not become what it was.
@@ -289,8 +260,13 @@ def _receipt(made: Installation, known: "Receipt | None") -> Receipt:
     return receipt
 
 
-def removal(path: bytes, home: bytes) -> Removal:
-    """What has to be written so that nothing of ours is in a file."""
+def removals(agent: "Agent", path: bytes, home: bytes) -> "list[Removal]":
+    """What has to be written so that nothing of ours is in a file, or in those beside it."""
+    form = forms.of(agent)
+    return [_removal(form, each, home) for each in paths_beside(agent, path)]
+
+
+def _removal(form: "Form", path: bytes, home: bytes) -> Removal:
     file = settings_file.read(path)
     known = read(home).get(file.shown)
     made = Removal(file, None, [])
@@ -299,27 +275,39 @@ def removal(path: bytes, home: bytes) -> Removal:
         made.folders = [os.fsencode(folder) for folder in known.folders]
     if file.data is None:
         return made
-    _require_understood(file)
-    made.events = [one.event for one in settings_text.ours(file.text)]
-    before = _backup_of(known)
+    text, before = file.text, _backup_of(known)
+    try:
+        made.events = [one.event for one in form.ours(text)]
+        out = form.take_out(text, before.decode("utf-8", "replace") if before is not None else None)
+    except RefusedError as problem:
+        raise _left_as_it_is(file, form, problem) from None
     if known is not None and before is not None and known.after == _hash(file.data):
         made.data = before if known.before else None
         made.is_exact = True
         return made
-    text = settings_text.take_out(file.text, (before or b"").decode("utf-8", "replace"))
-    made.data = text.encode()
+    made.data = out.encode()
+    if form.agent.form == FILES and made.changes:
+        made.data, made.is_kept = None, True
+        return made
     was_missing = known is not None and not known.before
-    if was_missing and settings_text.is_empty(text):
+    if was_missing and form.is_empty(out):
         made.data, made.is_exact = None, True
     made.is_exact = made.is_exact or (known is not None and made.data == before)
     return made
 
 
-def uninstall(made: Removal, home: bytes) -> None:
+def uninstall(made: "Sequence[Removal]", home: bytes) -> None:
     """Write it, and forget what was kept for it."""
+    for each in reversed(made):  # the folders of the first are around the others
+        _uninstall(each, home)
+
+
+def _uninstall(made: Removal, home: bytes) -> None:
     settings_file.clean_up(made.file)
     if made.changes:
         settings_file.require_writable(made.file)
+        if made.is_kept:
+            made.backup = settings_file.back_up(made.file)
         if made.data is None:
             settings_file.remove(made.file)
         else:
@@ -342,19 +330,15 @@ def _backup_of(known: "Receipt | None") -> "bytes | None":
     return data if data is not None and _hash(data) == known.before else None
 
 
-def _require_understood(file: "SettingsFile") -> None:
-    text = file.text
-    try:
-        settings_text.ours(text)
-    except NotJsonError as problem:
-        raise RefusedError(
-            f"`{file.shown}` was left as it is: it is not valid JSON: {problem}",
+def _left_as_it_is(file: "SettingsFile", form: "Form", problem: RefusedError) -> RefusedError:
+    """What is wrong with the text of a file, with its name and what to do."""
+    said = f"`{file.shown}` was left as it is: "
+    if isinstance(problem, NotValidError):
+        return RefusedError(
+            f"{said}it is not valid {form.language}: {problem}",
             hint="fix it and try again; agents cannot read such a file either",
-        ) from None
-    except RefusedError as problem:
-        raise RefusedError(
-            f"`{file.shown}` was left as it is: {problem}", hint="fix it and try again"
-        ) from None
+        )
+    return RefusedError(f"{said}{problem}", hint=problem.actions or "fix it and try again")
 
 
 def _hash(data: "bytes | None") -> str:

@@ -37,6 +37,7 @@ _KEYS = {
     "packs": "name",
     "needs": "event, object",
     "secret_files": "path",
+    "pauses": "session",
 }
 
 

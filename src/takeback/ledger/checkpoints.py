@@ -272,6 +272,14 @@ class Deltas(Group):
         where = f"WHERE turn IN {_THESE} AND who = 'step' AND verb <> 'omit'"
         return self._some(where + " ORDER BY path, checkpoint", (_listed(turns),))
 
+    def paths_of_session(self, session: int) -> "set[bytes]":
+        """The paths that steps of a session changed."""
+        query = (
+            "SELECT DISTINCT path FROM deltas WHERE who = 'step'"
+            " AND turn IN (SELECT number FROM turns WHERE session = ?)"
+        )
+        return set(self._reader.column(query, (session,)))
+
     def of_checkpoint(self, checkpoint: int) -> "list[NamedDelta]":
         """What changed with a checkpoint."""
         return self._named("WHERE d.checkpoint = ? ORDER BY d.path", (checkpoint,))
@@ -339,7 +347,11 @@ class Deltas(Group):
 
     def at_terminal(self, turn: int) -> "list[bytes]":
         """What changed while a command of a turn had the user's terminal."""
-        return self._doubtful(turn, interactive=True)
+        return self._doubtful(turn, words.PERHAPS, interactive=True)
+
+    def unreported(self, turn: int) -> "list[bytes]":
+        """What changed in a turn of an agent that reported no tool."""
+        return self._doubtful(turn, words.UNREPORTED)
 
     def by_unknown(self, turn: int) -> "list[bytes]":
         """What only `takeback watch` saw."""

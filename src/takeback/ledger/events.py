@@ -126,6 +126,8 @@ CHECKPOINT_NAMED = "CheckpointNamed"
 SESSION_STARTED = "SessionStarted"
 SESSION_RESUMED = "SessionResumed"
 SESSION_ENDED = "SessionEnded"
+SESSION_PAUSED = "SessionPaused"
+SESSION_RELEASED = "SessionReleased"
 TURN_STARTED = "TurnStarted"
 TURN_RESUMED = "TurnResumed"
 TURN_ENDED = "TurnEnded"
@@ -149,6 +151,7 @@ FORGOTTEN = "Forgotten"
 CONVERSATION_REWOUND = "ConversationRewound"
 CONVERSATION_COPIED = "ConversationCopied"
 SESSION_TOLD = "SessionTold"
+CALL_REFUSED = "CallRefused"
 HOOK_HANDLED = "HookHandled"
 
 KINDS = (
@@ -158,6 +161,8 @@ KINDS = (
     SESSION_STARTED,
     SESSION_RESUMED,
     SESSION_ENDED,
+    SESSION_PAUSED,
+    SESSION_RELEASED,
     TURN_STARTED,
     TURN_RESUMED,
     TURN_ENDED,
@@ -181,6 +186,7 @@ KINDS = (
     CONVERSATION_REWOUND,
     CONVERSATION_COPIED,
     SESSION_TOLD,
+    CALL_REFUSED,
     HOOK_HANDLED,
 )
 """Every kind that this program knows; newer ones may write others."""

@@ -12,6 +12,8 @@ A row that cannot be read is `Damaged`: nobody acts on it, and it stays until it
 Plans that were shown are rows beside the log, too: any process can make one again and apply it.
 They are no events, and nothing follows from them: a preview changes nothing, is valid for minutes,
 and would only make the log grow. What comes of one is in the event of its restore.
+
+Which process an agent is, and who is paused, follows from events, and is true for now, too.
 """
 
 import os
@@ -40,12 +42,15 @@ if TYPE_CHECKING:
 
     from takeback.disk.sqlite import Connection
     from takeback.ledger.database import Reader
+    from takeback.ledger.events import Event
     from takeback.ledger.ledger import Transaction
     from takeback.ledger.outside import Outside
+    from takeback.ledger.schema import Tables
     from takeback.model.plan import Decisions, Plan
     from takeback.model.text.json_text import Json
 
     Facts = list[int | str] | None
+    Said = Mapping[str, object]
 
 APPLYING, LATE, STAGING = "applying", "late", "staging"
 _COLUMNS = ", ".join(f"CAST({name} AS BLOB)" for name in ("id", "phase", "said"))
@@ -399,3 +404,41 @@ def _from_paths(said: "Mapping[str, str]") -> "dict[bytes, str]":
 
 def _bytes(path: str) -> bytes:
     return path.encode("utf-8", "surrogateescape")
+
+
+# -- agents that run now ---------------------------------------------------------------------
+
+ALL_SESSIONS = 0
+"""Stands for all sessions, also those to come, in the table of pauses."""
+
+
+def follow_pause(to: "Tables", event: "Event", said: "Said") -> None:
+    """A session is paused; without a name, all of them are."""
+    session = to.number("sessions", said.get("session")) or ALL_SESSIONS
+    add = "INSERT OR IGNORE INTO pauses VALUES (?, ?, ?)"
+    operations.sql(to.db, add, (session, event.seq, event.at))
+
+
+def follow_release(to: "Tables", event: "Event", said: "Said") -> None:
+    """A session goes on; without a name, all of them do."""
+    del event
+    session = to.number("sessions", said.get("session"))
+    if session is None:
+        operations.sql(to.db, "DELETE FROM pauses")
+    else:
+        operations.sql(to.db, "DELETE FROM pauses WHERE session = ?", (session,))
+
+
+def follow_report(to: "Tables", event: "Event", said: "Said") -> None:
+    """A tool was reported of which there is no step: so the agent reports its tools."""
+    del event
+    if said.get("tool"):
+        change = "UPDATE sessions SET reports = 1 WHERE id = ?"
+        operations.sql(to.db, change, (str(said.get("session")),))
+
+
+def follow_process(to: "Tables", said: "Said", session: "int | None") -> None:
+    """The process that an agent is, as far as its hook could tell."""
+    if said.get("process"):
+        change = "UPDATE sessions SET process = ? WHERE number = ?"
+        operations.sql(to.db, change, (str(said["process"]), session))

@@ -14,7 +14,7 @@ care     what was done: `trim` let files go, `merge` put packs together, `forget
 
 from takeback.disk import operations
 from takeback.errors import DamagedStoreError
-from takeback.ledger import events, schema, undo_stack
+from takeback.ledger import events, journal, schema, undo_stack
 from takeback.ledger.events import row_from
 from takeback.ledger.schema import DETACHED, WITH_ITS_PARENT, Tables
 from takeback.model import ids
@@ -56,10 +56,10 @@ _TURN = (
 )
 _RESTORE = (
     "INSERT INTO restores VALUES"
-    " (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, NULL, NULL, NULL, ?, ?)"
+    " (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, NULL, NULL, NULL, ?, ?, ?)"
 )
 _STEP = "INSERT INTO steps VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, NULL, 0)"
-_SESSION = "INSERT INTO sessions VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+_SESSION = "INSERT INTO sessions VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, '', 0)"
 
 
 def apply(to: Tables, event: "Event") -> None:
@@ -272,6 +272,7 @@ def _turn_started(to: Tables, event: "Event", said: "Said") -> None:
     _observed(to, event, said)
     change = "UPDATE sessions SET turns = turns + 1, seen = max(seen, ?) WHERE number = ?"
     operations.sql(to.db, change, (event.at, session))
+    journal.follow_process(to, said, session)
 
 
 def _turn_resumed(to: Tables, event: "Event", said: "Said") -> None:
@@ -280,6 +281,7 @@ def _turn_resumed(to: Tables, event: "Event", said: "Said") -> None:
     operations.sql(to.db, change, (RUNNING, turn))
     _git_seen(to, event, said, to.line_of_turn(turn), idle=True)
     _observed(to, event, said)
+    journal.follow_process(to, said, to.session_of(turn))
     _seen(to, to.session_of(turn), event.at)
 
 
@@ -470,7 +472,9 @@ def _restore_applied(to: Tables, event: "Event", said: "Said") -> None:
     marks = bool(said.get("marked"))
     what = (turn, entry, target, told, partly, marks, *states, partial, *words, session)
     shared = int(str(said.get("shared", 0)))
-    operations.sql(to.db, _RESTORE, (*names, *what, to.line_of(states[1]), shared))
+    ran = [to.number("sessions", id) for id in _list(said.get("running"))]
+    running = json_text.dumps([known for known in ran if known is not None])
+    operations.sql(to.db, _RESTORE, (*names, *what, to.line_of(states[1]), shared, running))
     _observed(to, event, {"checkpoint": said.get("after"), "looked": said.get("looked", event.at)})
     undo_stack.follow(to.db, number)
     if said.get("outside"):
@@ -509,6 +513,10 @@ _APPLY: "dict[str, Apply]" = {
     events.SESSION_STARTED: _session_started,
     events.SESSION_RESUMED: _session_resumed,
     events.SESSION_ENDED: _session_ended,
+    events.SESSION_PAUSED: journal.follow_pause,
+    events.SESSION_RELEASED: journal.follow_release,
+    events.HOOK_HANDLED: journal.follow_report,
+    events.CALL_REFUSED: journal.follow_report,
     events.TURN_STARTED: _turn_started,
     events.TURN_RESUMED: _turn_resumed,
     events.TURN_ENDED: _turn_ended,

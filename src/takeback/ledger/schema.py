@@ -102,11 +102,14 @@ CREATE TABLE sessions (
     own_id TEXT NOT NULL, title TEXT NOT NULL, author TEXT NOT NULL, holder TEXT NOT NULL,
     inside INTEGER,
     started INTEGER NOT NULL, seen INTEGER NOT NULL, ended INTEGER,
-    opened INTEGER NOT NULL, turns INTEGER NOT NULL);
+    opened INTEGER NOT NULL, turns INTEGER NOT NULL, process TEXT NOT NULL,
+    reports INTEGER NOT NULL);
 CREATE UNIQUE INDEX sessions_of_agents ON sessions (agent, own_id) WHERE own_id <> '';
 CREATE INDEX sessions_held ON sessions (number) WHERE ended IS NULL AND holder <> '';
 CREATE INDEX sessions_open ON sessions (seen) WHERE ended IS NULL;
 CREATE INDEX sessions_inside ON sessions (inside) WHERE inside IS NOT NULL;
+CREATE TABLE pauses (
+    session INTEGER PRIMARY KEY, event INTEGER NOT NULL, at INTEGER NOT NULL);
 CREATE TABLE turns (
     number INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, session INTEGER NOT NULL,
     label TEXT NOT NULL, status TEXT NOT NULL, whole INTEGER NOT NULL,
@@ -167,7 +170,7 @@ CREATE TABLE restores (
     before INTEGER NOT NULL, after INTEGER NOT NULL, partial INTEGER NOT NULL,
     goal TEXT NOT NULL, because TEXT NOT NULL, session INTEGER,
     undone INTEGER, covered INTEGER, reversed INTEGER, line INTEGER NOT NULL,
-    shared INTEGER NOT NULL);
+    shared INTEGER NOT NULL, running TEXT NOT NULL);
 CREATE INDEX restores_of_turn ON restores (turn) WHERE turn IS NOT NULL;
 CREATE INDEX restores_by_state ON restores (after);
 CREATE INDEX restores_covered ON restores (covered) WHERE covered IS NOT NULL;
@@ -189,8 +192,8 @@ CREATE TABLE git_moves (
 """
 TABLES = (
     "packs", "needs", "lines", "checkpoints", "kept", "names", "care", "coordinates", "sessions",
-    "turns", "steps", "paths", "secret_files", "delta_rows", "losses", "change_rows", "restores",
-    "outside", "git_seen", "git_refs", "git_moves",
+    "pauses", "turns", "steps", "paths", "secret_files", "delta_rows", "losses", "change_rows",
+    "restores", "outside", "git_seen", "git_refs", "git_moves",
 )  # fmt: skip
 """The projections, in the order in which they are made."""
 ALL = ORIGIN + EVENTS + DETAILS + ARCHIVE + JOURNAL + FORGETTING + PLANS + PROJECTIONS

@@ -40,7 +40,7 @@ _PAGE = 500
 _RECORD = (
     "SELECT t.number, t.id, t.label, t.status, t.started, t.ended, b.id, a.id, t.before, t.after,"
     " t.files, t.added, t.removed, t.uncounted, t.git_before, t.git_after,"
-    " z.id, z.agent, z.author, z.holder, z.ended, r.id, r.because, t.opened, t.closed"
+    " z.id, z.agent, z.author, z.holder, z.ended, r.id, r.because, t.opened, t.closed, t.steps"
     " FROM turns t JOIN sessions z ON z.number = t.session"
     " LEFT JOIN restores r ON r.number = coalesce(t.covered, t.undone)"
     " LEFT JOIN checkpoints b ON b.number = t.before LEFT JOIN checkpoints a ON a.number = t.after "
@@ -51,9 +51,10 @@ _WINDOWS_OF_STEPS = (
     " JOIN sessions z ON z.number = t.session WHERE s.closed "
 )
 _WINDOWS_OF_TURNS = (
-    "SELECT '', t.id, z.id, 'turn', '[]', t.opened, t.started, t.ended, z.seen, z.holder, 0, '', 0"
-    " FROM turns t JOIN sessions z ON z.number = t.session"
-    " WHERE t.whole AND t.steps = 0 AND t.closed "
+    "SELECT '', t.id, z.id, CASE WHEN t.whole THEN 'turn' ELSE 'unreported' END, '[]', t.opened,"
+    " t.started, t.ended, z.seen, z.holder, 0, '', 0 FROM turns t JOIN sessions z"
+    " ON z.number = t.session WHERE t.steps = 0 AND (t.whole OR (z.holder = '' AND NOT z.reports"
+    " AND NOT EXISTS (SELECT 1 FROM turns u WHERE u.session = z.number AND u.steps))) AND t.closed "
 )
 
 
@@ -73,6 +74,7 @@ class SessionRow(Value):
     ended: "int | None"
     opened: int
     turns: int
+    process: str
 
 
 class TurnRow(Value):
@@ -128,6 +130,7 @@ class TurnRecord(Value):
     because: "str | None"
     opened: int
     closed: "int | None"
+    steps: int
 
 
 class ChangeRow(Value):
@@ -242,6 +245,10 @@ class Sessions(Table):
         """The session with this id."""
         return next(iter(self._some("WHERE id = ?", (id,))), None)
 
+    def numbered(self, number: int) -> SessionRow:
+        """The session with a number."""
+        return self._some("WHERE number = ?", (number,))[0]
+
     def of(self, part: "TurnRow | StepRow") -> SessionRow:
         """The session that a turn or a step belongs to."""
         if isinstance(part, TurnRow):
@@ -274,6 +281,14 @@ class Sessions(Table):
     def open(self) -> "list[SessionRow]":
         """The sessions that have not ended."""
         return self._some("WHERE ended IS NULL ORDER BY number")
+
+    def is_paused(self, number: int) -> bool:
+        """Whether a session is paused, or all of them are."""
+        return self._reader.has("SELECT 1 FROM pauses WHERE session IN (0, ?)", (number,))
+
+    def paused(self) -> "dict[int, int]":
+        """When sessions were paused, by their numbers; 0 stands for all of them."""
+        return dict(self._reader.rows("SELECT session, at FROM pauses"))
 
     def is_elsewhere(self, row: SessionRow, inside: "str | None") -> bool:
         """Whether a session works inside another turn of this project now than the log says."""

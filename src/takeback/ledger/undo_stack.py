@@ -44,7 +44,8 @@ UNDONE, COVERED, REVERSED = "undone", "covered", "reversed"
 _NEWEST = 1 << 62
 _SELECT = (
     "SELECT number, id, event, at, verb, turn, entry, target, before, after, partial, goal,"
-    " because, session, undone, covered, reversed, turns, line, shared, partly FROM restores "
+    " because, session, undone, covered, reversed, turns, line, shared, partly, running"
+    " FROM restores "
 )
 _LIVE = (
     "SELECT kind, number FROM (SELECT 'turn' AS kind, number, opened FROM turns"
@@ -67,7 +68,8 @@ class RestoreRow:
     `turn` or `entry` is what it took back or put back; a rollback has a `target` instead. `turns`
     are all turns, if it was about several at once; `partly` those of which it left something to be
     decided later, which stay live. All are numbers of rows. `shared` says what an undo took along
-    of what its turns share with others.
+    of what its turns share with others. `running` are the sessions in the middle of a turn whose
+    files it changed.
     """
 
     __slots__ = (
@@ -85,6 +87,7 @@ class RestoreRow:
         "partial",
         "partly",
         "reversed",
+        "running",
         "session",
         "shared",
         "target",
@@ -116,6 +119,7 @@ class RestoreRow:
         self.line: int = row[18]
         self.shared: int = row[19]
         self.partly: frozenset[int] = frozenset(json_text.loads(row[20]))
+        self.running: frozenset[int] = frozenset(json_text.loads(row[21]))
 
 
 class UndoStack(Table):

@@ -70,10 +70,30 @@ class GitState(Value):
     refs: "str | None" = None
 
 
+class RunningSession(Value):
+    """A session in the middle of a turn. `since` is when that began, in seconds since 1970.
+
+    `label` is its prompt, `tool` and `doing` the call that runs now, if one does. `is_alive` tells
+    whether the agent's process is there; None if nobody can tell.
+    """
+
+    id: str
+    agent: str
+    turn: str
+    label: str
+    since: float
+    seen: float
+    tool: str = ""
+    doing: str = ""
+    is_alive: "bool | None" = None
+
+
 class RecordedSession(Value):
     """One agent's conversation in a project. Times are seconds since 1970.
 
-    `label` is that of its newest turn. One that neither runs nor has ended was interrupted.
+    `label` is that of its newest turn. It is `running` in the middle of a turn while its process is
+    alive; `now` is that turn, also if nobody can tell whether the process is. `paused` is since
+    when its calls are refused. One that `is_gone` has not ended, but its process has.
     """
 
     id: str
@@ -87,6 +107,9 @@ class RecordedSession(Value):
     turns: int
     running: bool
     label: str = ""
+    now: "RunningSession | None" = None
+    paused: "float | None" = None
+    is_gone: bool = False
 
 
 class RecordedStep(Value):
@@ -139,7 +162,8 @@ class RecordedTurn(Value):
     it failed. `kept` tells whether its files still are, so that it can be taken back.
     `went_back` is the turn before which somebody went back inside the
     agent to ask for this one; empty if nobody can tell how far, None if nobody did. `back` is
-    the N of the `@~N` that means it; None unless it is of the current line.
+    the N of the `@~N` that means it; None unless it is of the current line. `unreported`: its agent
+    reported no tool, so what changed meanwhile may be yours.
     """
 
     id: str
@@ -174,6 +198,7 @@ class RecordedTurn(Value):
     shared_with: "tuple[Partner, ...]" = ()
     is_shared_undone: bool = False
     back: "int | None" = None
+    unreported: bool = False
 
 
 class NextUndo(Value):

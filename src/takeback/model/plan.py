@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
 
+    from takeback.model.history import RunningSession
     from takeback.model.losses import Loss
     from takeback.model.reasons import Reason
     from takeback.model.tree import Entry
@@ -156,7 +157,8 @@ class Plan(Value):
     `partly` the turns of which something is left to be decided later: they stay live. `anew` tells
     that also what was kept before was decided. `marked` are files among these that
     hold conflict markers of an earlier restore. `took_shared` says what goes along of what its
-    turns share (`ledger/undo_stack`). `id` is the plan's own: by it any process can apply it.
+    turns share (`ledger/undo_stack`). `running` are sessions in the middle of a turn whose files it
+    changes. `id` is the plan's own: by it any process can apply it.
     """
 
     verb: str
@@ -188,6 +190,7 @@ class Plan(Value):
     anew: bool = False
     id: str = ""
     took_shared: int = 0
+    running: "tuple[RunningSession, ...]" = ()
 
     @property
     def turn(self) -> str:

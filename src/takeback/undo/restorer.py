@@ -12,7 +12,7 @@ import time
 
 from takeback.capture.changes import Trees
 from takeback.capture.checkpoint import NOTHING, Place, Request
-from takeback.capture.safe_points import SafePoints
+from takeback.capture.safe_points import SafePoints, touched_sessions
 from takeback.disk import descent
 from takeback.errors import (
     BlockedError,
@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from takeback.ledger.events import CheckpointRow, Event
     from takeback.ledger.ledger import Ledger
     from takeback.model.git_changes import State
+    from takeback.model.history import RunningSession
     from takeback.model.plan import Description, Preview
     from takeback.model.results import Checkpoint
     from takeback.model.text.json_text import Json
@@ -141,6 +142,7 @@ class Restorer(SafePoints):
         shut = Shut(self._work.rules.open_root())
         try:
             plan, _ = self._planned(what, self._safety(), shut)
+            plan = plan.replace(running=_running(self._ledger, plan))
         finally:
             shut.close()
         return plan.replace(id=self._ledger.plans.add(plan, what, time.time_ns()))
@@ -152,6 +154,7 @@ class Restorer(SafePoints):
         because: str = "",
         keep_mtime: bool = False,
         yes: bool = False,
+        asker: str = "",
     ) -> Report:
         """Make a plan that was shown once more, and do it if it is still the same.
 
@@ -168,6 +171,7 @@ class Restorer(SafePoints):
             because=because,
             keep_mtime=keep_mtime,
             yes=yes,
+            asker=asker,
             request=request,
         )
 
@@ -179,18 +183,30 @@ class Restorer(SafePoints):
         because: str = "",
         keep_mtime: bool = False,
         yes: bool = False,
+        asker: str = "",
         request: "str | None" = None,
     ) -> Report:
-        """Look at the tree, plan, and do it; only as in the `preview`, if there was one."""
+        """Look at the tree, plan, and do it; only as in the `preview`, if there was one.
+
+        `asker` is the session that asks for it, so that its next call is not refused.
+        """
         self._ledger.journal.require_sound()
         known = self._ledger.requested(request)
         if known is not None:
             return self._done_before(what.verb, known)
+        self._store.lock.announce_restore()
         shut = Shut(self._work.rules.open_root())
         done: tuple[bytes, ...] = ()
         try:
             report = self._try(
-                what, shut, preview, because, keep_mtime=keep_mtime, yes=yes, request=request
+                what,
+                shut,
+                preview,
+                because,
+                keep_mtime=keep_mtime,
+                yes=yes,
+                asker=asker,
+                request=request,
             )
             done = tuple(change.raw_path for change in report.plan.changes)
             return report
@@ -206,6 +222,7 @@ class Restorer(SafePoints):
         *,
         keep_mtime: bool,
         yes: bool,
+        asker: str,
         request: "str | None",
     ) -> Report:
         """Plan, and do it; again, if somebody saves in between."""
@@ -224,7 +241,7 @@ class Restorer(SafePoints):
             try:
                 now = self._capture_left_out(plan, now, shut)
                 report = self._apply(
-                    plan, now, because, saves, keep_mtime=keep_mtime, request=request
+                    plan, now, because, saves, keep_mtime=keep_mtime, asker=asker, request=request
                 )
                 return report.replace(raw_since_preview=since)
             except MovedError as problem:
@@ -322,6 +339,7 @@ class Restorer(SafePoints):
         saves: "list[Remark]",
         *,
         keep_mtime: bool,
+        asker: str,
         request: "str | None",
     ) -> Report:
         is_settled = any(each.why == SETTLED for each in plan.left)
@@ -330,7 +348,10 @@ class Restorer(SafePoints):
             return self._nothing_done(plan, now, request)
         id = ids.from_entropy(os.urandom(8))
         at = time.time_ns()
+        plan = plan.replace(running=_running(self._ledger, plan, asker))
         said = _said(plan, id, now, because.strip()[:_LONGEST_REASON], self._looked)
+        if plan.running:
+            said["running"] = [each.id for each in plan.running]
         said |= standing.facts(self._ledger, plan)
         said["undo"] = self._reverse_of(plan, now)
         planner = self._planner(now)
@@ -466,6 +487,12 @@ class Restorer(SafePoints):
             return told
         finally:
             os.close(root)
+
+
+def _running(ledger: "Ledger", plan: Plan, asker: str = "") -> "tuple[RunningSession, ...]":
+    """The sessions in the middle of a turn whose files a plan changes, but for the asker."""
+    paths = {change.raw_path for change in plan.changes}
+    return touched_sessions(ledger, {*plan.turns, *plan.covers}, paths, asker)
 
 
 def _changed_since(preview: "Preview", plan: Plan) -> "tuple[bytes, ...]":

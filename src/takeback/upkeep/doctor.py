@@ -179,6 +179,22 @@ def leftovers(store: "Store", root: "int | None", *, is_held: bool) -> Part:
     return part
 
 
+def agents(store: "Store") -> Part:
+    """Who works now, and who is paused."""
+    from takeback.capture.safe_points import running_sessions
+    from takeback.ledger.journal import ALL_SESSIONS
+
+    running = len(running_sessions(store.ledger))
+    part = Part("agents", Reason("agents-running", count=running))
+    paused = store.ledger.sessions.paused()
+    if paused:
+        some = f"{len(paused)} session{'s are' if len(paused) > 1 else ' is'}"
+        whom = "all agents are" if ALL_SESSIONS in paused else some
+        what = Reason("agents-paused", whom=whom)
+        part.findings.append(Finding(WARNING, what, Reason("let-go-on")))
+    return part
+
+
 def unfinished(store: "Store") -> Part:
     """Restores that were interrupted, and words that are still to be forgotten."""
     part = Part("restores", Reason("none-half-done"))

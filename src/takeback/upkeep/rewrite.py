@@ -45,9 +45,9 @@ _OURS = frozenset(
         "after", "anew", "authors", "before", "changes", "checkpoint", "checkpoints",
         "deltas", "detail", "dropped", "entry", "events", "files", "holder", "inside",
         "kept", "kind", "left", "line", "looked", "losses", "marked", "objects", "outside",
-        "owners", "packs", "parent", "partly", "paths", "rescued", "restore", "root", "saves",
-        "secrets", "session", "status", "step", "target", "took", "tree", "turn", "turns", "verb",
-        "view", "when",
+        "owners", "packs", "parent", "partly", "paths", "process", "rescued", "restore", "root",
+        "running", "saves", "secrets", "session", "status", "step", "target", "took", "tree",
+        "turn", "turns", "verb", "view", "when",
     )
 )  # fmt: skip
 """What of an event is made of ids, hashes and words of our own, or is seen to one by one."""

@@ -7,11 +7,12 @@ from takeback.cli.app import get_project
 from takeback.cli.parser import LOOK, SHOW_SECRETS, Arguments, Command, Option
 from takeback.cli.screen import Screen, safe_content, timestamp
 from takeback.cli.text import turn_text
+from takeback.cli.text.plan_text import running_json
 from takeback.model.words import count
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from takeback.model.history import RecordedSession
+    from takeback.model.history import RecordedSession, RunningSession
     from takeback.model.text.json_text import Json
     from takeback.model.text.masking import Masker
 
@@ -25,12 +26,16 @@ COMMAND = Command(
     "list the conversations of agents",
     text=(
         "One line per session, the last active first: its id, the agent, its title or last\n"
-        "prompt, how many turns, when it was last active, and whether it still runs."
+        "prompt, how many turns, when it was last active, and whether it works now. An agent is\n"
+        "running in the middle of a turn while its process is alive; where Takeback cannot tell,\n"
+        "it is silent since its last event. A second line says since when it works, on which\n"
+        "prompt, and which tool runs."
     ),
     options=(Option(("--all",), f"all of them, not only {_USUAL}"), SHOW_SECRETS),
     examples=(
         ("takeback sessions", "list the last sessions"),
         ("takeback log --session mvkr", "what one of them did"),
+        ("takeback pause mvkr", "stop one of them before its next call"),
     ),
     group=LOOK,
 )
@@ -64,14 +69,27 @@ def as_json(session: "RecordedSession", masker: "Masker") -> "dict[str, Json]":
         "ended": timestamp(session.ended) if session.ended is not None else None,
         "turns": session.turns,
         "status": status(session),
+        "paused": timestamp(session.paused) if session.paused is not None else None,
+        "now": running_json(session.now, masker) if session.now is not None else None,
     }
 
 
 def status(session: "RecordedSession") -> str:
-    """Whether it goes on: one whose process went away without a word was interrupted."""
-    if session.running:
-        return "running"
-    return "interrupted" if session.ended is None else "ended"
+    """Whether it works now. One whose process went away without a word was interrupted."""
+    if session.ended is not None:
+        return "ended"
+    if session.running or session.is_gone:
+        return "running" if session.running else "interrupted"
+    return "idle" if session.now is None else "silent"
+
+
+def _state(session: "RecordedSession", now: float) -> str:
+    state = status(session)
+    if session.now is not None and not session.running:
+        since = turn_text.clock(session.seen, now)
+        gone = "interrupted, " if state == "interrupted" else ""
+        state = f"{gone}silent since {since}"
+    return f"{state}, paused" if session.paused is not None and session.ended is None else state
 
 
 def _show(found: "tuple[RecordedSession, ...]", screen: "Screen", now: float) -> None:
@@ -87,7 +105,7 @@ def _show(found: "tuple[RecordedSession, ...]", screen: "Screen", now: float) ->
             screen.title(session.title or session.label),
             count(session.turns, "turn"),
             turn_text.age(session.seen, now),
-            status(session),
+            _state(session, now),
         )
         for session in found
     ]
@@ -95,13 +113,24 @@ def _show(found: "tuple[RecordedSession, ...]", screen: "Screen", now: float) ->
     widths[0] = 8
     others = sum(widths) - widths[2]
     title = min(widths[2], room - others - 10)
-    for id, agent, called, turns, seen, state in rows:
+    for session, (id, agent, called, turns, seen, state) in zip(found, rows, strict=True):
         left = f"{screen.id(id[:8], of=id)}  {layout.pad(agent, widths[1])}"
         right = f"{turns:>{widths[3]}}  {seen:>{widths[4]}}  {state}"
         if title < min(widths[2], _TITLE):
             screen.say(f"{left}  {right}")
-            screen.say(f"          {layout.cut(called, room - 10, marks.cut)}".rstrip())
+            if session.now is None or session.title:
+                screen.say(f"          {layout.cut(called, room - 10, marks.cut)}".rstrip())
         else:
             screen.say(
                 f"{left}  {layout.pad(layout.cut(called, title, marks.cut), title)}  {right}"
             )
+        if session.now is not None:
+            line = _doing(session.now, screen, now)
+            screen.say(screen.style(f"          {layout.cut(line, room - 10, marks.cut)}", "dim"))
+
+
+def _doing(running: "RunningSession", screen: "Screen", now: float) -> str:
+    """What an agent does: since when, for which prompt, with which tool."""
+    tool = safe_content(running.tool.encode())
+    doing = f": {tool} {screen.title(running.doing)}".rstrip() if tool else ""
+    return f'{turn_text.age(running.since, now)} on "{screen.title(running.label)}"{doing}'

@@ -10,18 +10,21 @@ from takeback.cli.commands.relocate import older_history
 from takeback.cli.parser import EVERYDAY, SHOW_SECRETS, Arguments, Command, Option
 from takeback.cli.screen import Screen, ago, safe_line, size
 from takeback.cli.text import action_text, now_text, turn_text
+from takeback.cli.text.plan_text import running_json
 from takeback.errors import TakebackError, UsageError
+from takeback.ledger.journal import ALL_SESSIONS
 from takeback.model import reasons
 from takeback.model.text.json_text import path_fields
 from takeback.model.text.safe_text import safe
-from takeback.model.words import IGNORED, REBUILDABLE, count, either, word
+from takeback.model.words import IGNORED, REBUILDABLE, count, word
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
     from takeback.model.history import Log
     from takeback.model.results import LeftOut, Status
+    from takeback.model.text.json_text import Json
     from takeback.project import Project
 
 COMMAND = Command(
@@ -82,15 +85,17 @@ def _agents(home: bytes) -> "tuple[list[tuple[str, str]], list[str]]":
     from takeback.hooks import health
 
     places = folders()
-    hooked = {each.agent.name for each in health.look(health.places(home, places), places)}
+    hooked = {each.agent.name for each in health.look(health.places(home, places), home, places)}
     here = [agent for agent in installable().values() if is_on_machine(agent)]
     rows = [
         (f"takeback install {agent.name}", f"record each prompt of {agent.title} (found here)")
         for agent in here
         if agent.name not in hooked
     ]
+    if len(rows) > 1:
+        rows.append(("takeback install --all", "record all of these"))
     if not here:
-        rows = [("takeback install AGENT", f"record each prompt of {either(installable())}")]
+        rows = [("takeback install AGENT", "record each prompt of an agent; --help lists them")]
     calls = [agent.title for agent in here if agent.name in hooked]
     return rows, [f"{title} calls Takeback already: its next prompt is recorded" for title in calls]
 
@@ -104,6 +109,12 @@ def _json(project: "Project", status: "Status", screen: "Screen") -> None:
             "root": path_fields(status.raw_root),
             "store": path_fields(status.raw_store),
             "recording": _is_on(project),
+            "running": [
+                running_json(each.now, screen.masker)
+                for each in project.sessions()
+                if each.running and each.now is not None
+            ],
+            "paused": _paused(project),
             "checkpoints": status.checkpoints,
             "newest": as_json(status.newest, screen.words) if status.newest else None,
             "entries": status.entries,
@@ -127,9 +138,7 @@ def _show(project: "Project", status: "Status", screen: "Screen") -> None:
     rows.append(
         ("History", f"{made}, {size(used.total)} in {safe_line(os.fsdecode(status.store))}")
     )
-    if not _is_on(project):
-        off = screen.style("off", "yellow", "bold")
-        rows.append(("Recording", f"{off}: no agent is recorded; `takeback on` turns it on"))
+    rows += _switches(project, screen)
     log, seen = project.log(_TURNS, changes=False), project.now()
     rows.append(("Now", now_text.state(log, seen, time.time())))
     screen.table(rows, indent="")
@@ -166,6 +175,27 @@ def _is_on(project: "Project") -> bool:
         return project.workspace.rules.is_recording()
     except UsageError:  # settings that cannot be read turn nothing off
         return True
+
+
+def _switches(project: "Project", screen: "Screen") -> "Iterator[tuple[str, str]]":
+    """What is not as usual: nothing is recorded, or agents are paused."""
+    if not _is_on(project):
+        off = screen.style("off", "yellow", "bold")
+        yield "Recording", f"{off}: no agent is recorded; `takeback on` turns it on"
+    paused = _paused(project)
+    if paused is not False:
+        who = "all agents" if paused is True else count(len(paused), "session")
+        state = screen.style("paused", "yellow", "bold")
+        yield "Agents", f"{who} {state}; `takeback resume` lets them go on"
+
+
+def _paused(project: "Project") -> "bool | list[Json]":
+    """The sessions that are paused: True for all, False for none."""
+    sessions = project.workspace.ledger.sessions
+    paused = sessions.paused()
+    if not paused or ALL_SESSIONS in paused:
+        return bool(paused)
+    return [sessions.numbered(number).id for number in paused]
 
 
 def _show_turns(log: "Log", short: "Mapping[str, str]", screen: "Screen") -> None:

@@ -56,6 +56,7 @@ WORDS = {
     "remove-unmounted": "`takeback projects --remove {id} --yes --even-if-not-mounted` "
     "removes the store nevertheless",
     "restore-folder": "`takeback projects --restore {id} {path}` restores the folder",
+    "resume-all": "`takeback resume` lets all of them go on",
     "rollback": "`takeback rollback {ref}` restores that state",
     "rollback-anywhere": "`takeback rollback REF` restores any state",
     "rollback-first": "`takeback rollback {ref}` restores its first state",

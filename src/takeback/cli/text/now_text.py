@@ -80,7 +80,7 @@ def _called(author: "Author", turns: "Mapping[str, RecordedTurn]") -> str:
         return "you"
     turn = turns.get(author.turn)
     agent = f"{safe_line(turn.agent)}, " if turn is not None else ""
-    perhaps = " or you" if author.how == terms.PERHAPS else ""
+    perhaps = " or you" if author.how in (terms.PERHAPS, terms.UNREPORTED) else ""
     return f"{agent}turn {author.turn[:6]}{perhaps}"
 
 

@@ -4,7 +4,7 @@ A plan and the report of one as JSON, as documented in docs/json.md.
 """
 
 from takeback.cli import screen as layout
-from takeback.cli.screen import safe_line
+from takeback.cli.screen import safe_line, timestamp
 from takeback.cli.text import loss_text, reason_text
 from takeback.model import reasons
 from takeback.model import words as terms
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from takeback.cli.restore_flow import Contents
     from takeback.cli.screen import Screen
+    from takeback.model.history import RunningSession
     from takeback.model.plan import Conflict, Dependent, Plan, PlannedChange, Report
     from takeback.model.text.json_text import Json
     from takeback.model.text.masking import Masker
@@ -69,6 +70,24 @@ def as_json(
         "problems": [reason_text.as_json(x, masker) for x in made.problems] if made else [],
         "undo": (made.undo or None) if made else None,
         "conversations": conversations or [],
+        "running": [running_json(each, masker) for each in plan.running],
+    }
+
+
+def running_json(running: "RunningSession", masker: "Masker") -> "dict[str, Json]":
+    """An agent in the middle of a turn, and how it hears of a restore."""
+    from takeback.agents import refusals
+
+    return {
+        "session": running.id,
+        "agent": running.agent,
+        "turn": running.turn,
+        "label": masker.words(running.label),
+        "since": timestamp(running.since),
+        "tool": running.tool or None,
+        "doing": masker.words(running.doing) or None,
+        "alive": running.is_alive,
+        "told": refusals.told(running.agent),
     }
 
 
@@ -129,6 +148,13 @@ _HOW = {
     terms.BY_SHELL: "by shell",
     terms.PERHAPS: "perhaps yours",
     terms.UNKNOWN: "unknown author",
+    terms.UNREPORTED: "without a tool event; perhaps yours",
+}
+_TOLD = {
+    "refused": "its next call is refused once, and it is told why",
+    "raised": "its next step raises `RolledBack`",
+    "afterwards": "it cannot refuse a call, so it is told after its next one",
+    "never": "it cannot be told",
 }
 _REVERSES = {
     terms.UNDO: "puts it back",
@@ -145,12 +171,14 @@ STYLES = {
 STYLES |= {terms.MERGE: "cyan"}
 
 
-def preview(plan: "Plan", screen: "Screen", contents: "Contents") -> None:
+def preview(
+    plan: "Plan", screen: "Screen", contents: "Contents", *, most: int = _MOST_PREVIEWED
+) -> None:
     """What a plan would do: what is in the way first, then path by path, then what stays."""
     page = Page(plan, screen, contents)
     screen.say(page.would())
     page.whence()
-    page.changes(_MOST_PREVIEWED)
+    page.changes(most)
     page.what_stays(plan.kept)
     page.doubts()
     if plan.dependents:
@@ -168,6 +196,7 @@ def report(
     *,
     was_previewed: bool,
     besides: "Iterable[str]" = (),
+    most: int = _MOST_REPORTED,
 ) -> None:
     """What was done, and what `besides`; what a preview has shown already is not said again."""
     page = Page(made.plan, screen, contents)
@@ -181,7 +210,7 @@ def report(
     if was_previewed:
         page.part("Kept, because it was saved during the restore", made.kept)
     else:
-        page.changes(_MOST_REPORTED)
+        page.changes(most)
         page.what_stays([each for part in _parted(kept) if not _is_short(part) for each in part])
     page.part("Saved while this ran", made.rescued)
     if made.since_preview:
@@ -403,8 +432,17 @@ class Page:
         said = [self.text(reason) for reason in self.plan.doubts]
         said += filter(None, [own_edits(self.plan)])
         said += [f"`{safe(path)}` still holds conflict markers" for path in self.plan.marked]
+        said += map(self._running, self.plan.running)
         for text in said:
             self.screen.say(self.screen.style(f"! {text}", "yellow"))
+
+    def _running(self, running: "RunningSession") -> str:
+        """That an agent is at work on these files, and how it hears of it."""
+        from takeback.agents import refusals
+
+        who = f"{safe_line(running.agent)} (session {running.id[:8]})"
+        is_are = "is working" if running.is_alive else "may be working"
+        return f"{who} {is_are} on these files: {_TOLD[refusals.told(running.agent)]}"
 
     def notes(self) -> "list[str]":
         """What else there is to know."""

@@ -205,6 +205,8 @@ _FOUND = {
     "hook-failed": "a hook failed{ago}: {what}: {problem}",
     "hooks-broken": "{title} cannot call Takeback from `{file}`: {problem}",
     "hooks-remark": "{remark} (`{file}`)",
+    "agents-running": "{count} in the middle of a turn",
+    "agents-paused": "{whom} paused: calls are refused until `takeback resume`",
     "recording-off": "Takeback is off here: agents and `takeback run` record nothing",
     "hooks-missing": "hooks are missing for {listed} (`{file}`)",
 }
@@ -257,6 +259,7 @@ _ACTIONS = {
     ),
     "turn-not-covered": "that turn was not covered",
     "turn-on": "`takeback on` turns it on",
+    "let-go-on": "`takeback resume` lets them go on",
     "install": "`takeback install {agent}{flag}` repairs it",
     "mend-settings": "fix that file by hand, then run `takeback doctor` again",
     "install-missing": "`takeback install {agent}{flag}` adds what is missing",
@@ -422,6 +425,11 @@ def _at_terminal(facts: "Facts") -> str:
     return _perhaps_yours(facts, f"while {turn} had your terminal")
 
 
+def _no_tool_event(facts: "Facts") -> str:
+    turn = called(facts["turn"], is_turn=True)
+    return _perhaps_yours(facts, f"without a tool event while {turn} ran")
+
+
 def _unknown_author(facts: "Facts") -> str:
     return _perhaps_yours(facts, "while `takeback watch` ran, by an unknown author")
 
@@ -502,6 +510,7 @@ _MADE: "dict[str, Callable[[Facts], str]]" = {
     reasons.AFTER_STOP: _after_stop,
     reasons.PERHAPS_RAN: _perhaps_ran,
     reasons.AT_TERMINAL: _at_terminal,
+    reasons.NO_TOOL_EVENT: _no_tool_event,
     reasons.UNKNOWN_AUTHOR: _unknown_author,
     reasons.OUTSIDE_CHANGES: _outside_changes,
     reasons.OUTSIDE_STAYS: _outside_stays,

@@ -118,6 +118,12 @@ def _ref(back: "int | None") -> str:
     return "" if back is None else f"@~{back}"
 
 
+def clock(then: float, now: float) -> str:
+    """A time of day; of another day, the date with it."""
+    is_today = time.localtime(then)[:3] == time.localtime(now)[:3]
+    return time.strftime("%H:%M" if is_today else "%Y-%m-%d %H:%M", time.localtime(then))
+
+
 def age(then: float, now: float) -> str:
     seconds = max(0, int(now - then))
     for length, name in ((86400, "d"), (3600, "h"), (60, "min")):
@@ -155,6 +161,8 @@ def remarks(turn: "RecordedTurn", masker: "Masker" = CLOSED) -> "list[str]":
         said.append(f"git: {safe_text(masker.words(git_text.in_short(turn.git)))}")
     if not turn.kept and turn.files:
         said.append("files no longer kept")
+    if turn.unreported:
+        said.append("changed without a tool event; perhaps yours")
     if turn.went_back is not None:
         before = f" to before {turn.went_back[:6]}" if turn.went_back else ""
         said.append(f"after a rewind{before}")

@@ -85,14 +85,18 @@ def require_writable(file: SettingsFile) -> None:
         )
 
 
-def replace(file: SettingsFile, data: bytes, *, private: bool = True) -> None:
+def replace(
+    file: SettingsFile, data: bytes, *, private: bool = True, executable: bool = False
+) -> None:
     """Give the file new content, and make it, with the folders around it, if it is not there."""
     with FailingAs(TakebackError, f"`{file.shown}` could not be written"):
         mode = _PRIVATE if private else _SHARED
+        open_mode = mode | (mode & 0o444) >> 2
         for folder in missing_folders(file):
-            operations.mkdir(folder, mode=mode | (mode & 0o444) >> 2)
+            operations.mkdir(folder, mode=open_mode)
             operations.fsync_dir(os.path.dirname(folder))
         _require_unchanged(file)
+        mode = open_mode if executable else mode
         if not _put(file.target, data, mode, file.found):
             _write_into(operations.open_existing(file.target), data)
 
@@ -109,6 +113,8 @@ def remove_folders(folders: "list[bytes]") -> None:
     for folder in reversed(folders):
         try:
             operations.rmdir(folder)
+        except FileNotFoundError:
+            continue
         except OSError:
             return
 

@@ -6,6 +6,7 @@ to the byte, but for two things that the text alone cannot tell: whether an empt
 there before, and which blanks were in it. `before`, the text from before, tells.
 
     {"hooks": {EVENT: [GROUP, …]}}    GROUP = {"matcher": …, "hooks": [HANDLER, …]}
+    {"hooks": {EVENT: [ENTRY, …]}}    ENTRY = HANDLER, with the matcher in it
 
 JSON with the place of everything in it, so that a text can be edited instead of written anew.
 
@@ -47,8 +48,12 @@ _TOKEN = re.compile(
 _CLOSES = {OBJECT: "}", ARRAY: "]"}
 
 
-class NotJsonError(RefusedError):
-    """A text that is no JSON; the message says where."""
+class NotValidError(RefusedError):
+    """A text that is not in the language of its file; the message says where."""
+
+
+class NotJsonError(NotValidError):
+    """A text that is no JSON."""
 
 
 class JsonNode:
@@ -193,6 +198,8 @@ class _Reader:
 
 
 _HOOKS = "hooks"
+_COMMANDS = ("command", "bash")
+"""What agents call the command line of a handler."""
 
 
 class Found(Value):
@@ -203,14 +210,17 @@ class Found(Value):
     command: str
 
 
-def put_in(text: str, wanted: "Mapping[str, Group]") -> str:
-    """The text with one group of ours for each event, and no other of ours."""
+def put_in(text: str, wanted: "Mapping[str, Group]", preface: "Group | None" = None) -> str:
+    """The text with one group of ours for each event, and no other of ours.
+
+    `preface` are members that the settings need beside the hooks.
+    """
     if is_complete(text, wanted):
         return text
     text = _replaced(text, wanted)
     missing = {event: group for event, group in wanted.items() if not _is_there(text, event, group)}
     text = _taken_out(text, keep=set(wanted) - set(missing), emptied=wanted)
-    return _added(text, missing)
+    return _added(_prefaced(text, preface or {}), missing)
 
 
 def is_complete(text: str, wanted: "Mapping[str, Group]") -> bool:
@@ -221,9 +231,23 @@ def is_complete(text: str, wanted: "Mapping[str, Group]") -> bool:
     )
 
 
-def take_out(text: str, before: str = "") -> str:
-    """The text without anything of ours; what became empty goes, unless it was so before."""
-    return _taken_out(text, keep=(), emptied=_names_of(before))
+def take_out(text: str, before: "str | None" = None, preface: "Group | None" = None) -> str:
+    """The text without anything of ours; what became empty goes, unless it was so before.
+
+    The preface goes if it was not there before, and no hooks of others need it.
+    """
+    out = _taken_out(text, keep=(), emptied=_names_of(before or ""))
+    hooks, was, root = _hooks(out), parse(before or ""), parse(out)
+    if before is None or root is None or (hooks is not None and hooks.items):
+        return out
+    gone = [
+        at
+        for name, value in (preface or {}).items()
+        if (at := root.index(name)) is not None
+        and decoded(out, root.items[at]) == value
+        and (was is None or was.index(name) is None)
+    ]
+    return _edited(out, _without(root, sorted(gone)))
 
 
 def ours(text: str) -> "list[Found]":
@@ -281,16 +305,22 @@ def _names_of(text: str) -> "Collection[str]":
 
 
 def _handlers(group: JsonNode) -> "list[JsonNode]":
-    inner = group.get(_HOOKS) if group.kind == OBJECT else None
-    return inner.items if inner is not None and inner.kind == ARRAY else []
+    """The handlers of a group; an entry without an inner list is one itself."""
+    if group.kind != OBJECT:
+        return []
+    inner = group.get(_HOOKS)
+    if inner is None:
+        return [group]
+    return inner.items if inner.kind == ARRAY else []
 
 
 def _command(text: str, handler: JsonNode) -> str:
-    """The command line of a handler; empty if it has none."""
-    command = handler.get("command") if handler.kind == OBJECT else None
-    if command is None or command.kind != STRING:
+    """The command line of a handler, or the one that is ours; empty if it has none."""
+    if handler.kind != OBJECT:
         return ""
-    return str(decoded(text, command))
+    named = [handler.get(name) for name in _COMMANDS]
+    lines = [str(decoded(text, node)) for node in named if node is not None and node.kind == STRING]
+    return next(filter(is_ours, lines), lines[0] if lines else "")
 
 
 def _is_ours(text: str, handler: JsonNode) -> bool:
@@ -322,6 +352,19 @@ def _replaced(text: str, wanted: "Mapping[str, Group]") -> str:
             made = style.written(wanted[event], style.indent_at(mine[0].start), groups)
             edits.append((mine[0].start, mine[0].end, made))
     return _edited(text, edits)
+
+
+def _prefaced(text: str, preface: "Group") -> str:
+    """The text with the members that are missing; a file that is not there gets all of them."""
+    root = parse(text)
+    missing = [(n, v) for n, v in preface.items() if root is None or root.index(n) is None]
+    if not missing:
+        return text
+    style = _Style(text)
+    if root is None:
+        mark = MARK if text.startswith(MARK) else ""
+        return mark + style.written(dict(missing), "", None) + style.newline
+    return _edited(text, [style.insertion(root, missing)])
 
 
 def _added(text: str, missing: "Mapping[str, Group]") -> str:

@@ -11,8 +11,8 @@ import pytest
 import settings_files
 from takeback.agents import claude_code, codex
 from takeback.errors import RefusedError
-from takeback.hooks import settings_text
 from takeback.hooks.command import is_ours, line, paths, script, script_of, shared_line
+from takeback.hooks.settings import json_settings
 from takeback.model import tools, words
 
 SCRIPT = "/srv/ana/.local/share/takeback/takeback-hook"
@@ -45,10 +45,10 @@ def test_there_are_enough_files() -> None:
 def test_what_is_put_in_is_taken_out(name: str) -> None:
     """Each varied text gets all hooks, gets them once, and is the same text without them."""
     before = text_of(name)
-    after = settings_text.put_in(before, WANTED)
-    assert settings_text.is_complete(after, WANTED)
-    assert settings_text.put_in(after, WANTED) == after
-    out = settings_text.take_out(after, before)
+    after = json_settings.put_in(before, WANTED)
+    assert json_settings.is_complete(after, WANTED)
+    assert json_settings.put_in(after, WANTED) == after
+    out = json_settings.take_out(after, before)
     if name in ONLY_IN_THE_BACKUP:
         assert as_json(out) == as_json(before)
     else:
@@ -58,7 +58,7 @@ def test_what_is_put_in_is_taken_out(name: str) -> None:
 @pytest.mark.parametrize("name", [name for name in VARIED if not name.startswith("deep")])
 def test_only_hooks_are_added(name: str) -> None:
     """What a text said it still says; hooks of others come first, and in their order."""
-    before, after = as_json(text_of(name)), as_json(settings_text.put_in(text_of(name), WANTED))
+    before, after = as_json(text_of(name)), as_json(json_settings.put_in(text_of(name), WANTED))
     hooks = after.pop("hooks")
     for event, group in WANTED.items():
         assert hooks[event].pop() == group
@@ -75,13 +75,13 @@ def test_what_no_agent_can_mean_is_refused(name: str, data: bytes) -> None:
     """A text that is no JSON, or has something else where hooks belong, is an error."""
     assert name
     with pytest.raises(RefusedError):
-        settings_text.put_in(data.decode(), WANTED)
+        json_settings.put_in(data.decode(), WANTED)
 
 
 def test_where_the_json_is_wrong_is_said() -> None:
     """The message of a text that is no JSON has the line and the column."""
     with pytest.raises(RefusedError, match="line 2, column 3: this is not a name in quotes"):
-        settings_text.put_in(settings_files.REFUSED["comments"].decode(), WANTED)
+        json_settings.put_in(settings_files.REFUSED["comments"].decode(), WANTED)
 
 
 STYLES = {
@@ -100,7 +100,7 @@ STYLES = {
 @pytest.mark.parametrize(("before", "part"), STYLES.values(), ids=STYLES)
 def test_what_is_added_looks_like_the_rest(before: str, part: str) -> None:
     """Indentation, line ends and blanks are those of the text around it."""
-    assert part in settings_text.put_in(before, {"Stop": WANTED["Stop"]})
+    assert part in json_settings.put_in(before, {"Stop": WANTED["Stop"]})
 
 
 # -- texts that were changed since -------------------------------------------------------------
@@ -108,14 +108,14 @@ def test_what_is_added_looks_like_the_rest(before: str, part: str) -> None:
 
 def test_what_others_added_since_stays() -> None:
     """Groups and events that others put behind, before or into ours stay when ours go."""
-    said = as_json(settings_text.put_in(text_of("hooks of others: two"), WANTED))
+    said = as_json(json_settings.put_in(text_of("hooks of others: two"), WANTED))
     other = {"type": "command", "command": "mine"}
     said["hooks"]["Stop"].append({"hooks": [other]})
     said["hooks"]["PreToolUse"].insert(0, {"hooks": [other]})
     said["hooks"]["SessionEnd"][0]["hooks"].append(other)
     said["hooks"]["PreCompact"] = [{"hooks": [other]}]
     said["model"] = "haiku"
-    left = as_json(settings_text.take_out(json.dumps(said, indent=4)))
+    left = as_json(json_settings.take_out(json.dumps(said, indent=4)))
     assert left["model"] == "haiku"
     assert left["hooks"] == {
         **settings_files.OTHERS,
@@ -130,28 +130,28 @@ def test_an_outdated_hook_is_replaced_where_it_stands() -> None:
     """A new place of Takeback changes our hooks and moves nobody else's."""
     old = claude_code.AGENT.groups(line("/old/takeback-hook"), "x")
     old["UserPromptSubmit"]["hooks"][0]["command"] = old["Stop"]["hooks"][0]["command"]
-    said = as_json(settings_text.put_in(text_of("hooks of others: two"), old))
+    said = as_json(json_settings.put_in(text_of("hooks of others: two"), old))
     said["hooks"]["Stop"].append({"hooks": [{"type": "command", "command": "mine"}]})
     before = json.dumps(said, indent=2)
-    after = settings_text.put_in(before, WANTED)
-    assert settings_text.is_complete(after, WANTED)
+    after = json_settings.put_in(before, WANTED)
+    assert json_settings.is_complete(after, WANTED)
     assert as_json(after)["hooks"]["Stop"] == [WANTED["Stop"], said["hooks"]["Stop"][1]]
-    assert settings_text.take_out(after) == settings_text.take_out(before)
+    assert json_settings.take_out(after) == json_settings.take_out(before)
 
 
 def test_doubled_and_foreign_events_of_ours_are_put_right() -> None:
     """Hooks of ours that are there twice, or at events that are not wanted any more, go."""
-    said = as_json(settings_text.put_in("{}", WANTED))
+    said = as_json(json_settings.put_in("{}", WANTED))
     said["hooks"]["Stop"] *= 2
     said["hooks"]["PreCompact"] = said["hooks"]["Stop"][:1]
-    after = settings_text.put_in(json.dumps(said), WANTED)
+    after = json_settings.put_in(json.dumps(said), WANTED)
     assert as_json(after)["hooks"] == {event: [group] for event, group in WANTED.items()}
 
 
 def test_a_file_of_ours_alone_becomes_empty() -> None:
     """Nothing is left of a text that held nothing else."""
-    assert settings_text.is_empty(settings_text.take_out(settings_text.put_in("", WANTED)))
-    assert not settings_text.is_empty('{"a": 1}')
+    assert json_settings.is_empty(json_settings.take_out(json_settings.put_in("", WANTED)))
+    assert not json_settings.is_empty('{"a": 1}')
 
 
 # -- what is put in ----------------------------------------------------------------------------

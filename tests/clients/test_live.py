@@ -1,0 +1,67 @@
+"""What the user does while the real clients are in the middle of a turn."""
+
+import threading
+
+import pytest
+
+import oracle
+from clients.model import Request, Until
+from clients.place import Place
+from clients.real import CLIENTS, Client
+
+
+def refusals(place: Place, prompt: str, words: str) -> int:
+    """How often the model read some words, in the last request of a prompt."""
+    asked: list[Request] = [each for each in place.model.requests if each.prompt == prompt]
+    return asked[-1].text.count(words)
+
+
+@pytest.mark.parametrize("kind", CLIENTS)
+def test_a_live_rollback_refuses_the_next_call(kind: type[Client], place: Place) -> None:
+    """Once, with the reason; nothing is overwritten, and the turn goes on from there."""
+    client, tree, gate = kind(place), place.tree, threading.Event()
+    client.install()
+    before = oracle.picture(tree)
+    prompt = place.model.plays(
+        "work on it",
+        client.create(tree / "made.txt", "made by the agent\n"),
+        [Until(gate), client.shell("echo overwritten > made.txt")],
+        client.shell("echo later > later.txt"),
+    )
+    running = client.start(prompt)
+    place.model.wait_for(prompt, 1)
+    (now,) = [each for each in place.told("sessions")["sessions"] if each["now"]]
+    assert (now["agent"], now["status"]) == (client.NAME, "running")
+    assert now["now"]["label"] == prompt
+
+    turn = place.turns()[-1]["id"]
+    plan = place.told("rollback", f"{turn}-", "--dry-run")
+    assert [(each["agent"], each["told"]) for each in plan["running"]] == [(client.NAME, "refused")]
+    place.takeback("rollback", f"{turn}-", "--yes", "--because", "a wrong turning")
+    assert oracle.differences(before, oracle.picture(tree)) == []
+    gate.set()
+
+    heard = place.model.wait_for(prompt, 2).text
+    assert not (tree / "made.txt").exists(), "the call was made all the same"
+    assert heard.count("a wrong turning") == 1
+    assert heard.count("made.txt") >= 2, "the reason names the file"
+    running.over()
+    assert (tree / "later.txt").read_text() == "later\n"
+    assert refusals(place, prompt, "a wrong turning") == 1
+    assert place.told("sessions")["sessions"][0]["status"] != "running"
+
+
+@pytest.mark.parametrize("kind", CLIENTS)
+def test_a_live_agent_is_paused(kind: type[Client], place: Place) -> None:
+    """Its calls are refused until it is resumed; its prompts are not."""
+    client, tree = kind(place), place.tree
+    client.install()
+    place.takeback("checkpoint")
+    place.takeback("pause")
+    first = client.shell("echo paused > paused.txt")
+    client.prompt(place.model.plays("work on it", first))
+    assert "paused by the user" in place.model.wait_for("work on it", 1).text
+    assert not (tree / "paused.txt").exists()
+    place.takeback("resume")
+    client.prompt(place.model.plays("and now", client.shell("echo on > on.txt")))
+    assert (tree / "on.txt").read_text() == "on\n"
