@@ -179,6 +179,7 @@ def event_of(data: bytes, context: HookContext) -> "HookEvent":
     """The event that a payload reports."""
     payload = parse(data)
     event = registry.agent_of(payload).read(payload)
+    event.agent.read_files(event, os.fsdecode(context.user_home))
     event.folder = os.fsdecode(context.folder)
     event.delivery = os.fsdecode(context.delivery) or os.urandom(16).hex()
     return event

@@ -3,8 +3,6 @@
 Everything happens under the lock of the project. The look makes a checkpoint if anything
 changed, so what a plan speaks of is in the store before it is touched: that is the safety
 checkpoint, and the way back.
-
-The report of a restore that was done before, from what its event says: for a second request.
 """
 
 import os
