@@ -5,6 +5,7 @@ import json
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 from collections.abc import Callable
@@ -491,10 +492,21 @@ def _errors(cli: Cli, _shop: Path, _home: Path) -> dict[str, object]:
     return answer.json()
 
 
+def _watch(_cli: Cli, shop: Path, _home: Path) -> dict[str, object]:
+    words = [sys.executable, "-I", "-m", "takeback", "watch", "--json"]
+    with subprocess.Popen(words, cwd=shop, stdout=subprocess.PIPE, text=True) as watch:
+        assert watch.stdout is not None
+        assert list(json.loads(watch.stdout.readline())) == ["watching", "session"]
+        watch.send_signal(signal.SIGTERM)
+        said: dict[str, object] = json.loads(watch.communicate()[0])
+    return said
+
+
 ANSWERS: dict[str, Callable[[Cli, Path, Path], dict[str, object]]] = {
     "takeback": _status,
     "takeback checkpoint": _checkpoint,
     "takeback run": _run,
+    "takeback watch": _watch,
     RESTORES: _restores,
     "takeback log": _log,
     "takeback show": _show,

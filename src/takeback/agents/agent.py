@@ -375,8 +375,16 @@ class Agent:
     """What stands before its version, near the beginning of a conversation."""
     reports_background_ends = True
     """Whether it reports the end of commands that went on in the background."""
+    ends_before_background = False
+    """Whether it reports the end of a session while commands of it go on in the background."""
     subagents_stop_alike = False
     """Whether the stop of a sub-agent looks like that of its turn."""
+    subagents_start_silently = False
+    """Whether a sub-agent is a session of its own, known only by a start that was not reported."""
+    hides_prompts = False
+    """Whether no event reports a prompt: the first tool begins the turn (`newest_prompt`)."""
+    hides_stops = False
+    """Whether no event reports that a turn is over: the end of the session ends it."""
     rewinds_into_new_file = False
     """Whether its conversation goes on in another file after the user went back."""
     loses_reason = False
@@ -391,6 +399,10 @@ class Agent:
     def read(self, payload: "Payload") -> HookEvent:
         """The event that a payload reports."""
         raise NotImplementedError
+
+    def read_files(self, event: HookEvent, user_home: str) -> None:
+        """Add what a payload does not say and the agent's own files do; they are only read."""
+        del event, user_home
 
     def answer(self, event: HookEvent, answer: Answer) -> "dict[str, Json]":
         """An answer as the agent reads it from stdout."""
@@ -434,6 +446,11 @@ class Agent:
             verdict = ASK if self.can_ask(event) else DENY
         return ALLOW if verdict == DENY and not self.can_deny(event) else verdict
 
+    def newest_prompt(self, transcript: str) -> "tuple[str, str]":
+        """Its id and words of the last prompt in a conversation; empty if they are not there."""
+        del transcript
+        return "", ""
+
     # -- settings --------------------------------------------------------------------------
 
     def groups(
@@ -443,7 +460,8 @@ class Agent:
 
         `reporting` is the command line that also says if Takeback is gone: once for each prompt.
         """
-        limits = {PROMPT: _FIRST_LOOK, SESSION_STARTS: _START, SESSION_ENDS: self.end_limit}
+        first = BEFORE_TOOL if self.hides_prompts else PROMPT
+        limits = {first: _FIRST_LOOK, SESSION_STARTS: _START, SESSION_ENDS: self.end_limit}
         return {
             event: self._group(event, line, limits.get(self.kinds[event], _LOOK))
             for event, line in self.lines(command, reporting, events).items()

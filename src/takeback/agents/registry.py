@@ -6,19 +6,22 @@ command line, each in its own way.
 
 from takeback.agents import (
     claude_code,
+    cline,
     codex,
     copilot,
     cursor,
     droid,
     gemini_cli,
+    goose,
     kilo,
     kimi_code,
+    mistral_vibe,
     opencode,
     pi,
     qwen_code,
     unknown,
-    unrecorded,
     vs_code,
+    windsurf,
 )
 
 TYPE_CHECKING = False
@@ -34,7 +37,10 @@ REGISTERED: "tuple[Agent, ...]" = (
     qwen_code.AGENT,
     droid.AGENT,
     gemini_cli.AGENT,
-    *unrecorded.AGENTS,
+    cline.AGENT,
+    goose.AGENT,
+    mistral_vibe.AGENT,
+    windsurf.AGENT,
     copilot.AGENT,
     codex.AGENT,
     vs_code.AGENT,

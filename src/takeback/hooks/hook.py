@@ -179,6 +179,7 @@ def event_of(data: bytes, context: HookContext) -> "HookEvent":
     """The event that a payload reports."""
     payload = parse(data)
     event = registry.agent_of(payload).read(payload)
+    event.agent.read_files(event, os.fsdecode(context.user_home))
     event.folder = os.fsdecode(context.folder)
     event.delivery = os.fsdecode(context.delivery) or os.urandom(16).hex()
     return event
@@ -296,12 +297,13 @@ def _answer(project: "Project", session: str, event: "HookEvent", context: HookC
     try:
         to_agent = to_user = ""
         if event.can_be_told():
-            from takeback.agents import notes, refusals
+            from takeback.agents import notes
             from takeback.hooks import words
 
             work = project.workspace
             to_agent = words.of_note(notes.pending(work.ledger, work.held, session))
-            if event.kind == kinds.PROMPT and refusals.is_paused(work.ledger, session):
+            sessions = work.ledger.sessions
+            if event.kind == kinds.PROMPT and sessions.is_paused(sessions.get(session).number):
                 to_agent = "\n".join(filter(None, (to_agent, words.PAUSED)))
         if event.tells_of_prompts():
             from takeback.agents import rewinds

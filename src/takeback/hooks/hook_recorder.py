@@ -29,6 +29,8 @@ _BLINK = 2_000_000_000
 _SAFELY = FailingAs(TakebackError, "it could not be recorded")
 _BEGINS = (kinds.SESSION_STARTS, kinds.PROMPT, kinds.GOES_ON, kinds.BEFORE_TOOL)
 """What a session that ended goes on with; all else only matters if something is still open."""
+_OF_TURNS = (kinds.PROMPT, kinds.STOPS, kinds.FAILS, kinds.SESSION_ENDS)
+"""What says nothing about the turn if a sub-agent reports it."""
 _LEAVES_NO_MARK = (kinds.BEFORE_TOOL, kinds.BATCH_OVER)
 """Events that have the agent's ids, or a fact of their own: a second delivery changes nothing."""
 PROMPT_NOT_SEEN = "(the prompt was not seen)"
@@ -57,6 +59,8 @@ class HookRecorder:
             if self._was_refused(event) or self._is_known(event):
                 return None
             session = self._session_of(event)
+            if event.subagent and event.kind in _OF_TURNS:
+                return None
             # At its end, also its own turn may have been interrupted.
             is_end = event.kind == kinds.SESSION_ENDS
             self._recorder.end_interrupted(but="" if is_end else session)
@@ -105,6 +109,12 @@ class HookRecorder:
 
     def _session_of(self, event: "HookEvent") -> str:
         agent, own_id = event.agent.name, requests.clean(event.session)
+        if event.agent.subagents_start_silently and event.kind != kinds.SESSION_STARTS:
+            known = self._ledger.sessions.find(agent, own_id)
+            asker = self._ledger.sessions.with_subagent(agent) if known is None else None
+            if asker is not None:
+                event.subagent = own_id
+                return asker
         reads = event.kind == kinds.BEFORE_TOOL and event.tool_kind == words.READ
         if reads or event.kind not in _BEGINS:
             known = self._ledger.sessions.find(agent, own_id)
@@ -139,7 +149,7 @@ class HookRecorder:
         if newest is not None and not event.turn and (interrupted or 0) < newest.started:
             interrupted = None  # of an earlier turn: not every record says where turns begin
         if not event.agent.reports_background_ends:
-            for step in self._ledger.steps.background_shells(session):
+            for step in self._ledger.steps.in_background(session, words.SHELL):
                 self._recorder.end_step(step, words.DONE)
         self._refuse_waiting(session, event)
         return interrupted
@@ -191,9 +201,7 @@ class HookRecorder:
 
     def _stops(self, session: str, event: "HookEvent") -> None:
         turn = self._turn_of(session, event)
-        if turn is None:
-            return
-        if event.agent.subagents_stop_alike and self._ledger.steps.running(turn, words.AGENT):
+        if turn is None or self._is_of_subagent(turn, event):
             return
         if event.agent.reports_background_ends:
             # What began would have reported its end.
@@ -204,10 +212,22 @@ class HookRecorder:
                 self._recorder.detach_step(step)
         self._recorder.end_turn(turn, _STATUS[event.kind], request=requests.delivery(event))
 
+    def _is_of_subagent(self, turn: str, event: "HookEvent") -> bool:
+        """Whether a sub-agent stopped, and not the turn; an interruption stops all of them."""
+        if not event.agent.subagents_stop_alike or event.kind == kinds.INTERRUPTS:
+            return False
+        return bool(self._ledger.steps.running(turn, words.AGENT))
+
     def _session_ends(self, session: str, event: "HookEvent") -> None:
+        goes_on = event.agent.ends_before_background
+        if goes_on and self._ledger.steps.in_background(session):
+            return
         if self._is_outdated(session, event):
             return
         self._refuse_waiting(session, event)
+        if event.agent.hides_stops:
+            for turn in self._ledger.turns.running(self._ledger.sessions.get(session).number):
+                self._recorder.end_turn(turn.id, words.DONE)
         self._recorder.end_session(session, request=requests.delivery(event))
 
     def _is_outdated(self, session: str, event: "HookEvent") -> bool:
@@ -235,8 +255,22 @@ class HookRecorder:
     # -- steps -----------------------------------------------------------------------------
 
     def _before_tool(self, session: str, event: "HookEvent") -> None:
-        if event.tool_kind != words.READ:
-            self._begin(session, event)
+        if event.tool_kind == words.READ:
+            return
+        if event.agent.hides_prompts and not event.subagent:
+            self._begin_hidden(session, event)
+        self._begin(session, event)
+
+    def _begin_hidden(self, session: str, event: "HookEvent") -> None:
+        """Begin the turn of a prompt that no event reported, unless it is known by now."""
+        event.turn, prompt = event.agent.newest_prompt(event.transcript)
+        event.prompt = prompt or PROMPT_NOT_SEEN
+        if event.turn:
+            request = requests.part_of(event, event.turn, requests.PROMPT)
+            if self._ledger.requested(request) is None:
+                self._prompt(session, event)
+        elif not self._ledger.turns.running(self._ledger.sessions.get(session).number):
+            self._begin_unseen(session, event)
 
     def _begin(self, session: str, event: "HookEvent", *, missed: bool = False) -> str:
         kind, paths = tools.claim_of(event.tool, event.given, event.tool_kind)
@@ -280,8 +314,12 @@ class HookRecorder:
         if step is not None and began is not None:
             self._recorder.begin_step(step, began)
         if step is not None and event.background:
-            # Under this name it is found when the agent reports that it is done.
-            self._recorder.detach_step(step, request=_request(event, event.task, requests.TASK))
+            # Under this name it is found when the agent reports that it is done. An agent that is
+            # started again may use a name again.
+            named = _request(event, event.task, requests.TASK)
+            is_new = self._ledger.requested(named) is None
+            request = named if is_new else requests.delivery(event)
+            self._recorder.detach_step(step, request=request)
         else:
             status = words.FAILED if event.failed else words.DONE
             self._end(step, status, requests.delivery(event), event)

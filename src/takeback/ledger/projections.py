@@ -263,7 +263,8 @@ def _turn_started(to: Tables, event: "Event", said: "Said") -> None:
     session = to.number("sessions", said.get("session"))
     before = to.number("checkpoints", said.get("checkpoint"))
     names = (str(said.get("turn")), session, str(said.get("label", "")), RUNNING)
-    times = (bool(said.get("whole")), event.at, None, event.seq, None, before, None)
+    began = int(str(said.get("began", event.at)))
+    times = (bool(said.get("whole")), began, None, event.seq, None, before, None)
     sums = (0, 0, 0, 0, 0, 0)
     rest = (_text(said.get("git")), None, to.line_of(before))
     operations.sql(to.db, _TURN, (number, *names, *times, *sums, *rest))
@@ -367,7 +368,8 @@ def _step_started(to: Tables, event: "Event", said: "Said") -> None:
     operations.sql(to.db, _STEP, (to.next("steps"), *names, *what, paths, *times, event.seq))
     operations.sql(to.db, "UPDATE turns SET steps = steps + 1 WHERE number = ?", (turn,))
     _observed(to, event, said)
-    _seen(to, to.session_of(turn), event.at)
+    change = "UPDATE sessions SET seen = max(seen, ?), reports = 1 WHERE number = ?"
+    operations.sql(to.db, change, (event.at, to.session_of(turn)))
 
 
 def _inherited(to: Tables, parent: "int | None") -> int:

@@ -23,7 +23,7 @@ from takeback.model import plan
 from takeback.model.history import NextUndo
 from takeback.model.reasons import Action
 from takeback.model.value import Value
-from takeback.model.words import ROLLBACK, UNDO
+from takeback.model.words import ROLLBACK, UNDO, UNKNOWN
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -120,6 +120,8 @@ def with_next_undo(
 ) -> "Unrecorded":
     """What changed just now, and what a bare undo takes back; it would look first, too."""
     seen = seen.replace(raw_marked=_still_marked(ledger, read))
+    if any(change.author.how == UNKNOWN for change in seen.changes):
+        return seen  # undo makes a turn of it first, which has no id yet
     working = {change.author.turn for change in seen.changes} - {""}
     rows = [row for id in working if (row := ledger.turns.find(id)) is not None]
     found = [_of_turn(ledger, row) for row in rows if session in (None, row.session)]

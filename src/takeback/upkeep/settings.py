@@ -202,6 +202,10 @@ ALL = (
             ("on", "off")),
     Setting("secrets.names", NAMES, [],
             "more secret files, never shown: `NAME`, `FOLDER/NAME`, `*.ENDING`"),
+    Setting("watch.quiet", NUMBER, 10,
+            "seconds without a change after which `watch` records a turn"),
+    Setting("watch.longest", NUMBER, 600,
+            "seconds after which `watch` records one even if files keep changing"),
 )  # fmt: skip
 
 

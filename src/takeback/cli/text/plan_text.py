@@ -147,6 +147,7 @@ _DONE = {terms.UNDO: "Took back", terms.REDO: "Put back", terms.ROLLBACK: "Rolle
 _HOW = {
     terms.BY_SHELL: "by shell",
     terms.PERHAPS: "perhaps yours",
+    terms.UNKNOWN: "unknown author",
     terms.UNREPORTED: "without a tool event; perhaps yours",
 }
 _TOLD = {

@@ -50,6 +50,7 @@ _KNOWN = {
     terms.BY_TURN: "during the turn",
     terms.PERHAPS: "perhaps yours",
     terms.UNREPORTED: "without a tool event; perhaps yours",
+    terms.UNKNOWN: "unknown author",
 }
 _HOW = {**_KNOWN, terms.NAMED: "named", terms.BY_TURN: ""}
 
