@@ -17,6 +17,8 @@ OTHERS: tuple[type[Client], ...] = (Kilo, Pi, QwenCode)
 """Those that `test_others.py` is about."""
 TRIMMED: tuple[type[Client], ...] = (ClaudeCode, Codex)
 """Those whose conversations `undo --resume` can trim."""
+TOLD: tuple[type[Client], ...] = (*TRIMMED, GeminiCli, QwenCode)
+"""Those whose model hears of an undo at the next prompt (`test_going_on.py`)."""
 ASKING: tuple[type[Client], ...] = (ClaudeCode, Codex)
 """Those whose dialogs `test_dialogs.py` answers."""
 CLIENTS = (*DEEP, *OTHERS)
@@ -24,7 +26,7 @@ BESIDE = {"ruflo": packages.Npm("ruflo", "3.42.5", "ruflo/bin/ruflo.js")}
 """What people install into a client beside Takeback (`test_beside_ruflo.py`)."""
 
 __all__ = [
-    "ASKING", "BESIDE", "CLIENTS", "DEEP", "OTHERS", "TRIMMED",
+    "ASKING", "BESIDE", "CLIENTS", "DEEP", "OTHERS", "TOLD", "TRIMMED",
     "ClaudeCode", "Client", "Codex", "GeminiCli", "Kilo", "OpenCode", "Pi", "QwenCode",
 ]  # fmt: skip
 
