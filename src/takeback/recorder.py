@@ -3,7 +3,7 @@
 import os
 import time
 
-from takeback.agents import refusals, rewinds
+from takeback.agents import rewinds
 from takeback.capture.checkpoint import Place
 from takeback.capture.safe_points import SafePoints, facts_of
 from takeback.disk import machine
@@ -175,8 +175,10 @@ class Recorder(SafePoints):
 
     def require_going_on(self, turn: str) -> None:
         """An error if the user paused the session of a turn, or others took back what it did."""
+        from takeback.agents import refusals
+
         row = self._ledger.turns.get(turn)
-        if refusals.is_paused(self._ledger, self._ledger.sessions.of(row)):
+        if refusals.is_paused(self._ledger, self._ledger.sessions.of(row).id):
             raise PausedError("paused by the user", hint=Action("resume-all"))
         note = refusals.rolled_back(self._ledger, row)
         if note is not None:

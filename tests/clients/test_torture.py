@@ -24,6 +24,8 @@ def test_everything_comes_back_and_goes_again(
     tree, here = place.tree, place.tree / inside
     client = kind(place)
     client.install()
+    if inside:
+        client.may_edit(tree)
     client.prompt(place.model.plays("warm up", client.shell("echo warm > warm.txt")))
     before, users = oracle.picture(tree), Git(tree)
     client.prompt(place.model.plays("do everything", *answers(client, tree)), where=here)

@@ -119,8 +119,10 @@ def test_a_file_outside_comes_back(kind: type[Client], place: Place) -> None:
     """What an edit tool names outside of the project was kept before, and comes back on request."""
     client = kind(place)
     client.install()
-    outside = place.scratch / "home/outside.txt"
+    outside = place.scratch / "elsewhere/outside.txt"
+    outside.parent.mkdir()
     outside.write_text("one\ntwo\n")
+    client.may_edit(outside.parent)
     client.prompt(place.model.plays("edit outside", *client.edits([(outside, "one", "ONE")])))
     assert outside.read_text() == "ONE\ntwo\n"
     assert [str(outside)] == [each["path"] for each in place.turns()[-1]["outside"]]

@@ -814,10 +814,11 @@ def test_what_does_not_work_is_not_installed(
 @pytest.mark.parametrize(
     ("words", "part"),
     [
-        (("install", "vim"), "use one of claude-code, codex, gemini-cli"),
+        (("install", "vim"), "use one of claude-code, "),
         (("install", "claude"), "did you mean `claude-code`?"),
         (("uninstall", "Codex"), "did you mean `codex`?"),
-        (("install",), "needs AGENT"),
+        (("uninstall",), "needs AGENT"),
+        (("install", "--all", "codex"), "`--all` takes no names"),
         (("install", "codex", "--user", "--project"), "exclude each other"),
         (("uninstall", "vim"), "not an agent"),
     ],

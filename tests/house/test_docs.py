@@ -506,6 +506,8 @@ ANSWERS: dict[str, Callable[[Cli, Path, Path], dict[str, object]]] = {
     "takeback config": _config,
     "takeback install": _install,
     "takeback uninstall": _uninstall,
+    "takeback pause": lambda cli, _shop, _home: cli("pause", "--json").json(),
+    "takeback resume": lambda cli, _shop, _home: cli("resume", "--json").json(),
     "takeback off": lambda cli, _shop, _home: cli("off", "--json").json(),
     "takeback on": lambda cli, _shop, _home: cli("on", "--json").json(),
     "takeback completion": lambda cli, _shop, _home: cli("completion", "fish", "--json").json(),

@@ -53,7 +53,8 @@ class HookEvent:
     that all this is for, `call` that of the tool call. With `background`, what the tool started
     goes on; `task` is what the agent calls it. `took` is for how long the tool ran, in
     milliseconds, -1 if unknown; `received` is when the event came, in nanoseconds. `calls` are the
-    ids of a batch, `refused` those that the user refused. `folder` is where the agent was started,
+    ids of a batch, `refused` those that the user refused. With `cancelled`, the user interrupted
+    the tool, and its turn. `folder` is where the agent was started,
     `cwd` where it is now. `stamp` is the agent's own time of the event, if it has no better id of
     it. `output` is what the tool said, as text; `exit_code` is None if unknown. `rewound` is the
     first prompt that is gone, if the agent reports that the user went back before this one.
@@ -65,6 +66,7 @@ class HookEvent:
         "background",
         "call",
         "calls",
+        "cancelled",
         "cwd",
         "delivery",
         "exit_code",
@@ -117,6 +119,7 @@ class HookEvent:
         self.exit_code: int | None = None
         self.failed = False
         self.background = False
+        self.cancelled = False
         self.task = ""
         self.subagent = ""
         self.took = -1
@@ -362,6 +365,12 @@ class Agent:
     install_note = ""
     """What the user has to do after `install`."""
 
+    proven = ""
+    """The version that was proven with the real client; empty if none was."""
+    seen: "tuple[str, ...]" = ()
+    not_seen: "tuple[str, ...]" = ()
+    """What of it is recorded and what is not, for docs/agents.md; a few words each."""
+
     version_mark = b""
     """What stands before its version, near the beginning of a conversation."""
     reports_background_ends = True
@@ -407,6 +416,18 @@ class Agent:
         """Whether the agent can let the user decide."""
         del event
         return False
+
+    def heeds(self, verdict: str) -> "tuple[str, ...]":
+        """The kinds of events at which it gets a verdict in words that it understands."""
+        each = [HookEvent(self, name, kind) for name, kind in self.kinds.items()]
+        return tuple(
+            dict.fromkeys(
+                event.kind
+                for event in each
+                if self.understood(event, verdict) == verdict
+                and self.answer(event, Answer(verdict, "x")) != self.answer(event, Answer())
+            )
+        )
 
     def understood(self, event: HookEvent, verdict: str) -> str:
         """The verdict that the agent understands here: a stricter one if it lacks that, or none."""

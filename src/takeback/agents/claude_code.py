@@ -73,6 +73,12 @@ class ClaudeCode(ClaudeFormat):
     name = "claude-code"
     version_mark = b'"version":"'
     title = "Claude Code"
+    proven = "2.1.325"
+    seen = (
+        "prompts", "edits", "shell", "sub-agents", "background commands", "permission dialogs",
+        "Esc", "`/rewind`",
+    )  # fmt: skip
+    not_seen = ("when a turn ended that was killed",)
     kinds = KINDS
     folder = ".claude"
     file = "settings.json"

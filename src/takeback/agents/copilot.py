@@ -36,6 +36,8 @@ class Copilot(Agent):
 
     name = "copilot"
     title = "Copilot CLI"
+    seen = ("prompts", "edits", "shell", "sub-agents")
+    not_seen = ("permission dialogs", "going back inside it", "which of two equal calls ended")
     kinds = KINDS
 
     def claims(self, payload: "Payload") -> bool:

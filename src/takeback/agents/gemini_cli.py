@@ -6,14 +6,27 @@ start of a session stands before the user's own words.
 """
 
 from takeback.agents import agent as kinds
-from takeback.agents.agent import AFTER_TOOL, DENY, PROMPT, Agent, HookEvent, fields, text
+from takeback.agents import transcripts
+from takeback.agents.agent import (
+    AFTER_TOOL,
+    DENY,
+    PROMPT,
+    UNKNOWN_FORMAT,
+    Agent,
+    CannotTrimError,
+    Conversations,
+    HookEvent,
+    fields,
+    text,
+)
+from takeback.model import words
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
     from typing import Any
 
-    from takeback.agents.agent import Answer, Payload, Trial
+    from takeback.agents.agent import Answer, Payload, Trial, TrimmedConversation
     from takeback.model.text.json_text import Json
 
 KINDS = {
@@ -28,7 +41,54 @@ _SHARED = ("SessionStart", "SessionEnd", "Notification")
 """Events that other agents name alike."""
 _EVENTS = (*KINDS, "BeforeModel", "AfterModel", "BeforeToolSelection", "PreCompress")
 _ADDED, _ADDED_END = "<hook_context>", "</hook_context>"
+_READS = ("update_topic", "read_background_output", "list_background_processes", "enter_plan_mode",
+          "activate_skill", "complete_task")  # fmt: skip
+_TOOLS = {"invoke_agent": words.AGENT, **dict.fromkeys(_READS, words.READ)}
+_ESCAPED = "Request cancelled."
+_CANCELLED = "Command cancelled by user."
 _TAKES_CONTEXT = ("BeforeAgent", "AfterTool")
+
+
+class GeminiConversations(Conversations):
+    """One file each, of records that are added; what no record says is not known here."""
+
+    def interrupted_at(self, path: str, prompt: str) -> "float | None":
+        """When the newest turn was interrupted; a record of it has no id of its prompt."""
+        del prompt
+        for raw in transcripts.backwards(path):
+            line = transcripts.read(raw) or {}
+            if line.get("type") == "info" and line.get("content") == _ESCAPED:
+                return transcripts.seconds(line)
+            if line.get("type") == "user" and not _is_result(line):
+                return None
+        return None
+
+    def interrupted_prompt(self, path: str) -> str:
+        """Prompts have no ids that hooks know."""
+        del path
+        return ""
+
+    def was_at_work(self, path: str, prompt: str) -> bool:
+        """A tool that ran has reported its end, also after Esc."""
+        del path, prompt
+        return False
+
+    def before(self, path: str, prompt: str) -> "Iterator[tuple[str, str]]":
+        """Nothing: see `interrupted_prompt`."""
+        del path, prompt
+        return iter(())
+
+    def trim(self, path: str, prompt: str) -> "TrimmedConversation":
+        """Not possible: see `interrupted_prompt`."""
+        del path, prompt
+        raise CannotTrimError(UNKNOWN_FORMAT)
+
+
+def _is_result(line: "dict[str, Any]") -> bool:
+    """Whether a record of the user is what a tool returned."""
+    content = line.get("content")
+    parts = content if isinstance(content, list) else []
+    return any(isinstance(part, dict) and "functionResponse" in part for part in parts)
 
 
 class GeminiCli(Agent):
@@ -36,8 +96,12 @@ class GeminiCli(Agent):
 
     name = "gemini-cli"
     title = "Gemini CLI"
+    seen = ("prompts", "edits", "shell")
+    not_seen = ("`/rewind`, `/restore`", "Esc", "which of two equal calls ended")
     kinds = KINDS
+    tools = _TOOLS
     told_at = (PROMPT, AFTER_TOOL)
+    conversations = GeminiConversations()
     folder = ".gemini"
     file = "settings.json"
     program = "gemini"
@@ -66,6 +130,7 @@ class GeminiCli(Agent):
         response = fields(payload, "tool_response")
         event.output = text(response, "llmContent")
         event.failed = bool(response.get("error"))
+        event.cancelled = response.get("returnDisplay") == _CANCELLED
         event.background = event.kind == AFTER_TOOL and event.given.get("is_background") is True
         return event
 

@@ -21,7 +21,12 @@ class QwenCode(ClaudeFormat):
 
     name = "qwen-code"
     title = "Qwen Code"
+    seen = ("prompts", "edits", "shell", "sub-agents", "permission dialogs")
+    not_seen = ("going back inside it", "Esc")
     kinds = KINDS
+    folder = ".qwen"
+    file = "settings.json"
+    program = "qwen"
 
     def claims(self, payload: "Payload") -> bool:
         """It joins session and number in the id of a prompt."""

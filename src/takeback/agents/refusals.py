@@ -100,7 +100,7 @@ def refuse(
     """Why a call is refused, recorded with this; None if it may be made. With the lock held."""
     row = ledger.sessions.get(session)
     rows: list[RestoreRow] = []
-    if is_paused(ledger, row):
+    if is_paused(ledger, session):
         refusal = Refusal(PAUSED)
     else:
         if turn is not None and not event.agent.loses_reason:
@@ -127,10 +127,12 @@ def refuse(
     return refusal
 
 
-def is_paused(ledger: "Ledger", session: "SessionRow") -> bool:
+def is_paused(ledger: "Ledger", session: str) -> bool:
     """Whether the calls of a session are refused until somebody resumes it."""
     paused = ledger.sessions.paused()
-    return session.number in paused or ALL_SESSIONS in paused
+    return bool(paused) and (
+        ALL_SESSIONS in paused or ledger.sessions.get(session).number in paused
+    )
 
 
 def rolled_back(ledger: "Ledger", turn: "TurnRow") -> "Note | None":

@@ -257,11 +257,13 @@ def _answer(project: "Project", session: str, event: "HookEvent", context: HookC
     try:
         to_agent = to_user = ""
         if event.can_be_told():
-            from takeback.agents import notes
+            from takeback.agents import notes, refusals
             from takeback.hooks import words
 
             work = project.workspace
             to_agent = words.of_note(notes.pending(work.ledger, work.held, session))
+            if event.kind == kinds.PROMPT and refusals.is_paused(work.ledger, session):
+                to_agent = "\n".join(filter(None, (to_agent, words.PAUSED)))
         if event.tells_of_prompts():
             from takeback.agents import rewinds
             from takeback.hooks import words

@@ -10,7 +10,7 @@ import os
 import time
 
 from takeback.agents import agent as kinds
-from takeback.agents import refusals, requests, rewinds
+from takeback.agents import requests, rewinds
 from takeback.disk.failures import FailingAs
 from takeback.errors import TakebackError
 from takeback.model import tools, words
@@ -54,8 +54,7 @@ class HookRecorder:
         if record is None or not event.session:
             return None
         with _SAFELY, self._recorder.together():
-            self.refusal = refusals.again(self._ledger, event)
-            if self.refusal is not None or self._is_known(event):
+            if self._was_refused(event) or self._is_known(event):
                 return None
             session = self._session_of(event)
             if event.subagent and event.kind in _OF_TURNS:
@@ -63,8 +62,7 @@ class HookRecorder:
             # At its end, also its own turn may have been interrupted.
             is_end = event.kind == kinds.SESSION_ENDS
             self._recorder.end_interrupted(but="" if is_end else session)
-            self.refusal = self._refused(session, event)
-            if self.refusal is not None:
+            if self._is_refused(session, event):
                 return session  # what is never made is no step
             record(self, session, event)
             self._mark(session, event)
@@ -87,22 +85,32 @@ class HookRecorder:
             is_tool = event.kind == kinds.AFTER_TOOL
             self._recorder.mark_handled(session, event.name, request, tool=is_tool)
 
-    def _refused(self, session: str, event: "HookEvent") -> "Refusal | None":
-        if not event.can_be_refused():
-            return None
-        kind, paths = tools.claim_of(event.tool, event.given, event.tool_kind)
-        cwd = os.fsencode(event.cwd) if event.cwd else None
-        call = refusals.Call(kind, self._recorder.named(paths, cwd), event.subagent)
-        id = self._turn_of(session, event)
-        turn = self._ledger.turns.find(id) if id is not None else None
-        return refusals.refuse(self._ledger, session, turn, event, call)
+    def _was_refused(self, event: "HookEvent") -> bool:
+        """Whether this very call was refused before: then it is again."""
+        if event.can_be_refused():
+            from takeback.agents import refusals
+
+            self.refusal = refusals.again(self._ledger, event)
+        return self.refusal is not None
+
+    def _is_refused(self, session: str, event: "HookEvent") -> bool:
+        if event.can_be_refused():
+            from takeback.agents import refusals
+
+            kind, paths = tools.claim_of(event.tool, event.given, event.tool_kind)
+            cwd = os.fsencode(event.cwd) if event.cwd else None
+            call = refusals.Call(kind, self._recorder.named(paths, cwd), event.subagent)
+            id = self._turn_of(session, event)
+            turn = self._ledger.turns.find(id) if id is not None else None
+            self.refusal = refusals.refuse(self._ledger, session, turn, event, call)
+        return self.refusal is not None
 
     def _session_of(self, event: "HookEvent") -> str:
         agent, own_id = event.agent.name, requests.clean(event.session)
         if event.agent.subagents_start_silently and event.kind != kinds.SESSION_STARTS:
             known = self._ledger.sessions.find(agent, own_id)
-            asker = self._ledger.sessions.with_subagent(agent) if known is None else None
-            if asker is not None:
+            asker = self._with_subagent(agent) if known is None else ""
+            if asker:
                 event.subagent = own_id
                 return asker
         reads = event.kind == kinds.BEFORE_TOOL and event.tool_kind == words.READ
@@ -111,6 +119,14 @@ class HookRecorder:
             if known is not None:
                 return known.id
         return self._recorder.start_session(agent, own_id, "", held=False)
+
+    def _with_subagent(self, agent: str) -> str:
+        """The session of an agent in which a sub-agent works; empty if there is none."""
+        for row in reversed(self._ledger.sessions.open()):
+            turn = self._ledger.turns.newest_of(row.number) if row.agent == agent else None
+            if turn is not None and self._ledger.steps.running(turn.id, words.AGENT):
+                return row.id
+        return ""
 
     # -- turns -----------------------------------------------------------------------------
 
@@ -321,9 +337,12 @@ class HookRecorder:
         if event is None:
             self._recorder.end_step(step, status, request=request)
         else:
+            # What is killed may take a while to go; the user is at work by then.
+            over = rewinds.nanoseconds(event.interrupted_at()) if event.cancelled else None
             self._recorder.end_step(
                 step,
                 status,
+                ended=over,
                 output=event.output,
                 exit_code=event.exit_code,
                 given=event.given,

@@ -44,13 +44,16 @@ def of_note(note: "Note | None") -> str:
     return text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"
 
 
+PAUSED = (
+    "Takeback: paused by the user. No tool is run until the user resumes this session. Do not try"
+    " again: say what you were about to do, and end your turn."
+)
+
+
 def of_refusal(refusal: "Refusal") -> str:
     """Why a call was refused, and what the agent shall do now."""
     if refusal.note is None:
-        return (
-            "Takeback: paused by the user. No tool is run until the user resumes this session. Do"
-            " not try again: say what you were about to do, and end your turn."
-        )
+        return PAUSED
     return (
         f"{of_note(refusal.note)}\nThis call was not run. Takeback refuses the first call after"
         " that, once: when you have read the files, go on from how they are now."

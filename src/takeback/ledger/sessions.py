@@ -245,16 +245,6 @@ class Sessions(Table):
         """The session with this id."""
         return next(iter(self._some("WHERE id = ?", (id,))), None)
 
-    def with_subagent(self, agent: str) -> "str | None":
-        """The session of an agent in which a sub-agent works, the last that began one."""
-        query = (
-            "SELECT z.id FROM steps s JOIN turns t ON t.number = s.turn"
-            " JOIN sessions z ON z.number = t.session WHERE s.closed IS NULL AND s.kind = ?"
-            f" AND z.agent = ? AND t.{self._here} ORDER BY s.number DESC LIMIT 1"
-        )
-        id: str | None = self._reader.value(query, (words.AGENT, agent))
-        return id
-
     def numbered(self, number: int) -> SessionRow:
         """The session with a number."""
         return self._some("WHERE number = ?", (number,))[0]

@@ -3,7 +3,7 @@
 import threading
 from typing import Any, NamedTuple
 
-PATIENCE = 90
+PATIENCE = 240
 """Seconds that a client may take for what must come; machines may be slow."""
 
 

@@ -1,5 +1,6 @@
 """A real client in a test: what all of them have in common, headless and in a terminal."""
 
+import shlex
 import signal
 import subprocess
 from abc import ABC, abstractmethod
@@ -45,7 +46,10 @@ class Running:
     def kill(self) -> None:
         """As `kill -9` does."""
         self._process.send_signal(signal.SIGKILL)
-        self._process.communicate()
+        self._process.wait()
+        for pipe in (self._process.stdout, self._process.stderr):
+            assert pipe
+            pipe.close()  # its shell may hold the other end
 
 
 class Client(ABC):
@@ -141,6 +145,14 @@ class Client(ABC):
     @abstractmethod
     def edits(self, edits: list[tuple[Path, str, str]]) -> list[Answer]:
         """Answers that edit lines of files by its edit tool: path, what is there, what shall be."""
+
+    def script(self, text: str) -> Action:
+        """A call of its shell with many lines for bash."""
+        return self.shell(f"bash -c {shlex.quote(text)}")
+
+    def may_edit(self, folder: Path) -> None:
+        """Let it edit files in a folder outside of the project, if it has to be told."""
+        del folder
 
     def wrong_edit(self, path: Path) -> Action:
         """A call of its edit tool that changes nothing, since what it looks for is not there."""

@@ -3,8 +3,9 @@
 import json
 import uuid
 from pathlib import Path
+from typing import ClassVar
 
-from clients.client import Client
+from clients.client import Client, Running
 from clients.model import Answer, Use
 from clients.packages import Npm
 
@@ -14,8 +15,10 @@ class GeminiCli(Client):
 
     NAME = "gemini-cli"
     FOLDER = ".gemini"
-    INTERRUPTED = "cancelled"
+    INTERRUPTED = "Request cancelled."
     PACKAGE = Npm("@google/gemini-cli", "0.61.0", "@google/gemini-cli/bundle/gemini.js")
+
+    cannot_play: ClassVar = {"e1": "its edit tools refuse `.env`"}
 
     def configure(self) -> None:
         """A key, so that nobody has to log in; no calls to anywhere; the folder is trusted."""
@@ -23,6 +26,7 @@ class GeminiCli(Client):
             "GEMINI_API_KEY": "dummy",
             "GOOGLE_GEMINI_BASE_URL": self.place.model.url,
             "GEMINI_CLI_TRUST_WORKSPACE": "true",
+            "GEMINI_CLI_NO_RELAUNCH": "true",  # else it starts itself once more, with more memory
         }
         settings = {
             "security": {"auth": {"selectedType": "gemini-api-key"}},
@@ -30,7 +34,14 @@ class GeminiCli(Client):
             "privacy": {"usageStatisticsEnabled": False},
             "telemetry": {"enabled": False},
         }
+        self._where: Path | None = None
         (self.folder / "settings.json").write_text(json.dumps(settings))
+
+    def start(self, prompt: str, where: Path | None = None) -> Running:
+        """A conversation belongs to the folder that it began in."""
+        if where != self._where:
+            self._where, self.session = where, ""
+        return super().start(prompt, where)
 
     def _common(self) -> list[str]:
         mode = "default" if self.asks else "yolo"
@@ -56,6 +67,16 @@ class GeminiCli(Client):
     def shell(self, command: str) -> Use:
         """Its run_shell_command."""
         return Use("run_shell_command", {"command": command, "description": "as the script says"})
+
+    def script(self, text: str) -> Use:
+        """It refuses command lines with substitutions, but not files with them."""
+        file = self.place.scratch / "script.sh"
+        file.write_text(text)
+        return self.shell(f"bash {file}")
+
+    def may_edit(self, folder: Path) -> None:
+        """Its edit tools stay in the workspace, else."""
+        self.more += ["--include-directories", str(folder)]
 
     def create(self, path: Path, text: str) -> Use:
         """Its write_file."""

@@ -13,10 +13,13 @@ from clients.kimi_code import KimiCode
 from clients.mistral_vibe import MistralVibe
 from clients.opencode import Kilo, OpenCode
 from clients.pi import Pi
+from clients.qwen_code import QwenCode
 
 DEEP: tuple[type[Client], ...] = (ClaudeCode, Codex, GeminiCli, OpenCode)
 """Those that all of `tests/clients` is about."""
-OTHERS: tuple[type[Client], ...] = (Kilo, KimiCode, Droid, MistralVibe, Goose, Pi)
+OTHERS: tuple[type[Client], ...] = (
+    Kilo, Pi, QwenCode, KimiCode, Droid, MistralVibe, Goose,
+)  # fmt: skip
 """Those that `test_others.py` is about."""
 TRIMMED: tuple[type[Client], ...] = (ClaudeCode, Codex)
 """Those whose conversations `undo --resume` can trim."""
@@ -28,7 +31,7 @@ BESIDE = {"ruflo": packages.Npm("ruflo", "3.42.5", "ruflo/bin/ruflo.js")}
 
 __all__ = [
     "ASKING", "BESIDE", "CLIENTS", "DEEP", "OTHERS", "TRIMMED",
-    "ClaudeCode", "Client", "Codex", "GeminiCli", "Kilo", "OpenCode", "Pi",
+    "ClaudeCode", "Client", "Codex", "GeminiCli", "Kilo", "OpenCode", "Pi", "QwenCode",
 ]  # fmt: skip
 
 

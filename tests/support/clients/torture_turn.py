@@ -39,7 +39,7 @@ def answers(client: Client, tree: Path) -> list[Action | Answer]:
             shell.append(row.turn)
     script = f"cd {shlex.quote(str(tree))}; set -e\n" + "\n".join(shell)
     made: list[Action | Answer] = [created] if client.AT_ONCE else [*created]
-    return [*client.edits(edits), *made, client.shell(f"bash -c {shlex.quote(script)}")]
+    return [*client.edits(edits), *made, client.script(script)]
 
 
 def require_exact_ways_back(
