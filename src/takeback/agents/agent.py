@@ -375,6 +375,8 @@ class Agent:
     """What stands before its version, near the beginning of a conversation."""
     reports_background_ends = True
     """Whether it reports the end of commands that went on in the background."""
+    ends_before_background = False
+    """Whether it reports the end of a session while commands of it go on in the background."""
     subagents_stop_alike = False
     """Whether the stop of a sub-agent looks like that of its turn."""
     subagents_start_silently = False
@@ -398,6 +400,10 @@ class Agent:
         """The event that a payload reports."""
         raise NotImplementedError
 
+    def read_files(self, event: HookEvent, user_home: str) -> None:
+        """Add what a payload does not say and the agent's own files do; they are only read."""
+        del event, user_home
+
     def answer(self, event: HookEvent, answer: Answer) -> "dict[str, Json]":
         """An answer as the agent reads it from stdout."""
         raise NotImplementedError
@@ -411,6 +417,11 @@ class Agent:
     def refuses_calls(self) -> bool:
         """Whether a call of a tool can be refused before it is made."""
         return self.can_deny(HookEvent(self, self.event_of(BEFORE_TOOL), BEFORE_TOOL))
+
+    def can_drop_prompts(self) -> bool:
+        """Whether a denial drops a prompt, so that commands typed into the agent are ours."""
+        name = self.event_of(PROMPT)
+        return bool(name) and self.can_deny(HookEvent(self, name, PROMPT))
 
     def can_ask(self, event: HookEvent) -> bool:
         """Whether the agent can let the user decide."""

@@ -267,7 +267,7 @@ class ClaudeCodeConversations(Conversations):
         except OSError as problem:
             raise CannotTrimError(UNREADABLE, problem.strerror or str(problem)) from None
         kept, end = tree.kept_before(prompt)
-        own_id = _uuid4()
+        own_id = transcripts.uuid4()
         return TrimmedConversation(
             own_id,
             os.path.join(os.path.dirname(path), f"{own_id}.jsonl"),
@@ -484,13 +484,6 @@ def _renamed(raw: bytes, line: "Line", own_id: str, parent: "str | None") -> byt
         line.pop("logicalParentUuid", None)
         raw = json_text.dumps(line).encode()
     return transcripts.renamed(raw.strip(), ("sessionId",), text(line, "sessionId"), own_id)
-
-
-def _uuid4() -> str:
-    data = bytearray(os.urandom(16))
-    data[6] = data[6] & 0x0F | 0x40
-    data[8] = data[8] & 0x3F | 0x80
-    return transcripts.as_uuid(bytes(data))
 
 
 AGENT = ClaudeCode()

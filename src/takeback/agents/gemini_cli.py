@@ -143,6 +143,8 @@ class GeminiCli(Agent):
         out: dict[str, Json] = {"systemMessage": answer.to_user} if answer.to_user else {}
         if self.understood(event, answer.verdict) == DENY:
             why = answer.to_agent or answer.to_user or answer.reason or "Takeback"
+            # Of a prompt that is dropped, the user reads the reason.
+            out = {} if event.kind == PROMPT and not answer.to_agent else out
             return {**out, "decision": "deny", "reason": why}
         if answer.to_agent and event.name in _TAKES_CONTEXT:
             own: dict[str, Json] = {"hookEventName": event.name}

@@ -141,3 +141,11 @@ def as_uuid(data: bytes) -> str:
     """Sixteen bytes as ids are written."""
     digits = data.hex()
     return "-".join((digits[:8], digits[8:12], digits[12:16], digits[16:20], digits[20:]))
+
+
+def uuid4() -> str:
+    """A new id."""
+    data = bytearray(os.urandom(16))
+    data[6] = data[6] & 0x0F | 0x40
+    data[8] = data[8] & 0x3F | 0x80
+    return as_uuid(bytes(data))

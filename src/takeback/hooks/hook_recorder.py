@@ -12,7 +12,7 @@ import time
 from takeback.agents import agent as kinds
 from takeback.agents import requests, rewinds
 from takeback.disk.failures import FailingAs
-from takeback.errors import TakebackError
+from takeback.errors import NothingToTakeBackError, TakebackError
 from takeback.model import tools, words
 
 TYPE_CHECKING = False
@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 _MOMENT = 5_000_000_000
 """Nanoseconds within which the same prompt, without an id, is the same event sent twice."""
+_BLINK = 2_000_000_000
+"""Nanoseconds within which nobody types a command, reads what came of it, and types it again."""
 _SAFELY = FailingAs(TakebackError, "it could not be recorded")
 _BEGINS = (kinds.SESSION_STARTS, kinds.PROMPT, kinds.GOES_ON, kinds.BEFORE_TOOL)
 """What a session that ended goes on with; all else only matters if something is still open."""
@@ -137,6 +139,20 @@ class HookRecorder:
         newest = self._ledger.turns.newest_beginning(session)
         if newest is not None and not event.turn and _is_the_same(event, newest):
             return
+        self._recorder.start_turn(
+            session,
+            event.prompt,
+            whole=False,
+            interrupted=self._end_before(session, event, newest),
+            conversation={"transcript": event.transcript, "prompt": event.turn},
+            process=event.process(),
+            request=_request(event, event.turn, requests.PROMPT),
+        )
+
+    def _end_before(
+        self, session: str, event: "HookEvent", newest: "Beginning | None"
+    ) -> "int | None":
+        """End what a prompt shows to be over; when the turn before was interrupted, if it was."""
         interrupted = rewinds.nanoseconds(event.interrupted_at())
         if newest is not None and not event.turn and (interrupted or 0) < newest.started:
             interrupted = None  # of an earlier turn: not every record says where turns begin
@@ -144,14 +160,38 @@ class HookRecorder:
             for step in self._ledger.steps.background_shells(session):
                 self._recorder.end_step(step, words.DONE)
         self._refuse_waiting(session, event)
-        self._recorder.start_turn(
-            session,
-            event.prompt,
-            whole=False,
-            interrupted=interrupted,
-            conversation={"transcript": event.transcript, "prompt": event.turn},
-            process=event.process(),
-            request=_request(event, event.turn, requests.PROMPT),
+        return interrupted
+
+    def known_session(self, event: "HookEvent") -> str:
+        """The id of the session that an event is from; empty if nothing was recorded of it."""
+        row = self._ledger.sessions.find(event.agent.name, requests.clean(event.session))
+        return row.id if row is not None else ""
+
+    def end_before(self, session: str, event: "HookEvent") -> None:
+        """Record what a prompt says of the turns before it, without beginning one."""
+        with _SAFELY, self._recorder.together():
+            newest = self._ledger.turns.newest_beginning(session)
+            if newest is not None and newest.started > event.received:
+                raise NothingToTakeBackError("a later prompt began before this could be done")
+            self._recorder.end_interrupted(but=session)
+            over = self._end_before(session, event, newest)
+            row = self._ledger.sessions.get(session)
+            for turn in self._ledger.turns.running(row.number):
+                self._recorder.end_turn(turn.id, words.INTERRUPTED, ended=over)
+
+    def typed_request(self, event: "HookEvent") -> str:
+        """The request of a prompt that is a command of ours.
+
+        One without an id that was sent twice has that of the restore that the first one made.
+        """
+        newest = self._ledger.stack.between(0, 1 << 62, 1)
+        made = self._ledger.event(newest[0].event) if newest else None
+        if made is None or event.turn or event.stamp:
+            return requests.typed(event)
+        request = made.request or ""
+        is_like = request.startswith("hook ") and request.endswith(" " + requests.likeness(event))
+        return (
+            request if is_like and abs(made.at - event.received) < _BLINK else requests.typed(event)
         )
 
     def _goes_on(self, session: str, event: "HookEvent") -> None:
@@ -187,6 +227,9 @@ class HookRecorder:
         return bool(self._ledger.steps.running(turn, words.AGENT))
 
     def _session_ends(self, session: str, event: "HookEvent") -> None:
+        goes_on = event.agent.ends_before_background
+        if goes_on and self._ledger.steps.in_background(session):
+            return
         if self._is_outdated(session, event):
             return
         self._refuse_waiting(session, event)
@@ -279,8 +322,12 @@ class HookRecorder:
         if step is not None and began is not None:
             self._recorder.begin_step(step, began)
         if step is not None and event.background:
-            # Under this name it is found when the agent reports that it is done.
-            self._recorder.detach_step(step, request=_request(event, event.task, requests.TASK))
+            # Under this name it is found when the agent reports that it is done. An agent that is
+            # started again may use a name again.
+            named = _request(event, event.task, requests.TASK)
+            is_new = self._ledger.requested(named) is None
+            request = named if is_new else requests.delivery(event)
+            self._recorder.detach_step(step, request=request)
         else:
             status = words.FAILED if event.failed else words.DONE
             self._end(step, status, requests.delivery(event), event)

@@ -170,6 +170,24 @@ def of_new_history(root: bytes, before: str) -> str:
     )
 
 
+def of_unfinished_typing() -> str:
+    """What the user hears of a command that takes longer than the agent waits."""
+    return "Takeback is still at work on this. It tells you the result with your next prompt."
+
+
+def of_failed_typing(problem: str) -> str:
+    """What the user hears of a command that could not be run."""
+    why = f" ({problem})" if problem else ""
+    return (
+        f"Takeback could not do this here{why}. Run it in a terminal; `takeback doctor` checks why."
+    )
+
+
+def of_late_result(text: str) -> str:
+    """The result of a command that took too long, with the next prompt."""
+    return f"Takeback, on what you typed before:\n{text}" if text else ""
+
+
 def _quoted(path: bytes) -> str:
     import os
     import shlex

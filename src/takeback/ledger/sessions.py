@@ -282,6 +282,10 @@ class Sessions(Table):
         """The sessions that have not ended."""
         return self._some("WHERE ended IS NULL ORDER BY number")
 
+    def is_paused(self, number: int) -> bool:
+        """Whether a session is paused, or all of them are."""
+        return self._reader.has("SELECT 1 FROM pauses WHERE session IN (0, ?)", (number,))
+
     def paused(self) -> "dict[int, int]":
         """When sessions were paused, by their numbers; 0 stands for all of them."""
         return dict(self._reader.rows("SELECT session, at FROM pauses"))
@@ -566,6 +570,10 @@ class Steps(Table):
         query = _OPEN + "s.kind = ? AND z.id = ? AND s.background"
         return self._reader.column(query, (words.SHELL, session))
 
+    def in_background(self, session: str) -> "list[str]":
+        """The steps of a session, commands and sub-agents, that go on in the background."""
+        return self._reader.column(_OPEN + "z.id = ? AND s.background", (session,))
+
     def running(self, turn: str, kind: str) -> "list[str]":
         """The steps of a kind in a turn that run, and are not in the background."""
         query = _OPEN + "s.kind = ? AND t.id = ? AND NOT s.background"
@@ -575,10 +583,10 @@ class Steps(Table):
         """The oldest step of a turn that runs and whose hook had this likeness."""
         query = (
             "SELECT s.id FROM steps s JOIN turns t ON t.number = s.turn JOIN events e"
-            " ON e.seq = s.opened WHERE s.closed IS NULL AND NOT s.background AND t.id = ?"
+            " ON e.seq = s.opened WHERE s.closed IS NULL AND s.background <> ? AND t.id = ?"
             " AND e.request LIKE 'hook % ' || ? ORDER BY s.number LIMIT 1"
         )
-        id: str | None = self._reader.value(query, (turn, likeness))
+        id: str | None = self._reader.value(query, (DETACHED, turn, likeness))
         return id
 
     def find_running(self, session: str, tool: str, summary: str) -> "str | None":

@@ -3,6 +3,7 @@
 import shlex
 import signal
 import subprocess
+import time
 from abc import ABC, abstractmethod
 from pathlib import Path
 from typing import Any, ClassVar
@@ -12,7 +13,7 @@ import pytest
 from clients import packages
 from clients.model import PATIENCE, Action, Answer
 from clients.place import Place
-from clients.screen import Screen
+from clients.screen import ESCAPE, Screen
 
 
 class Running:
@@ -131,6 +132,12 @@ class Client(ABC):
     def sit_down(self, prompt: str, where: Path | None = None) -> Screen:
         """Start it in a terminal, with a prompt."""
         return Screen(self.screen_words(prompt), where or self.place.tree, self.environment)
+
+    def interrupt(self, screen: Screen) -> None:
+        """Stop it in the middle."""
+        for _ in range(self.ESCAPES):
+            screen.press(ESCAPE)
+            time.sleep(0.2)  # two at once would be another key
 
     # -- what its model says ---------------------------------------------------------------
 

@@ -6,6 +6,7 @@ from clients import packages
 from clients.claude_code import ClaudeCode
 from clients.client import Client
 from clients.codex import Codex
+from clients.copilot import Copilot
 from clients.droid import Droid
 from clients.gemini_cli import GeminiCli
 from clients.goose import Goose
@@ -15,13 +16,11 @@ from clients.opencode import Kilo, OpenCode
 from clients.pi import Pi
 from clients.qwen_code import QwenCode
 
-DEEP: tuple[type[Client], ...] = (ClaudeCode, Codex, GeminiCli, OpenCode)
+DEEP: tuple[type[Client], ...] = (ClaudeCode, Codex, GeminiCli, OpenCode, Copilot)
 """Those that all of `tests/clients` is about."""
-OTHERS: tuple[type[Client], ...] = (
-    Kilo, Pi, QwenCode, KimiCode, Droid, MistralVibe, Goose,
-)  # fmt: skip
+OTHERS: tuple[type[Client], ...] = (QwenCode, Kilo, KimiCode, Droid, MistralVibe, Goose, Pi)
 """Those that `test_others.py` is about."""
-TRIMMED: tuple[type[Client], ...] = (ClaudeCode, Codex)
+TRIMMED: tuple[type[Client], ...] = (ClaudeCode, Codex, Copilot)
 """Those whose conversations `undo --resume` can trim."""
 ASKING: tuple[type[Client], ...] = (ClaudeCode, Codex)
 """Those whose dialogs `test_dialogs.py` answers."""
@@ -31,7 +30,7 @@ BESIDE = {"ruflo": packages.Npm("ruflo", "3.42.5", "ruflo/bin/ruflo.js")}
 
 __all__ = [
     "ASKING", "BESIDE", "CLIENTS", "DEEP", "OTHERS", "TRIMMED",
-    "ClaudeCode", "Client", "Codex", "GeminiCli", "Kilo", "OpenCode", "Pi", "QwenCode",
+    "ClaudeCode", "Client", "Codex", "Copilot", "GeminiCli", "Kilo", "OpenCode", "Pi", "QwenCode",
 ]  # fmt: skip
 
 

@@ -193,6 +193,7 @@ COMMAND = Command(
         ("takeback install claude-code --project", "for you, in this project only"),
     ),
     group=AGENTS,
+    inverse="uninstall",
     warning="changes the agent's settings",
 )
 
