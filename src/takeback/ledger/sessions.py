@@ -2,7 +2,6 @@
 
 from takeback.errors import UnknownReferenceError
 from takeback.ledger.database import Chosen, Table
-from takeback.model import words
 from takeback.model.reasons import Action
 from takeback.model.value import Value
 
@@ -172,16 +171,6 @@ class Sessions(Table):
     def find_by_id(self, id: str) -> "SessionRow | None":
         """The session with this id."""
         return next(iter(self._some("WHERE id = ?", (id,))), None)
-
-    def with_subagent(self, agent: str) -> "str | None":
-        """The session of an agent in which a sub-agent works, the last that began one."""
-        query = (
-            "SELECT z.id FROM steps s JOIN turns t ON t.number = s.turn"
-            " JOIN sessions z ON z.number = t.session WHERE s.closed IS NULL AND s.kind = ?"
-            f" AND z.agent = ? AND t.{self._here} ORDER BY s.number DESC LIMIT 1"
-        )
-        id: str | None = self._reader.value(query, (words.AGENT, agent))
-        return id
 
     def numbered(self, number: int) -> SessionRow:
         """The session with a number."""
