@@ -1,8 +1,7 @@
 """The ledger: an append-only log of events and what follows from them, in SQLite.
 
-Its commit is the commit point of everything: a checkpoint exists if and only if its row is
-committed. Each event is chained to the one before over a *commitment* to its payload, which can
-be forgotten later without breaking the chain.
+A checkpoint exists if and only if its row is committed. Each event is chained to the one before
+over a *commitment* to its payload, which can be forgotten later without breaking the chain.
 """
 
 from _thread import get_ident
