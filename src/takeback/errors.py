@@ -24,7 +24,7 @@
     ├── DamagedStoreError              4  bytes in the store are not what they were
     └── InternalError                  1  a bug in Takeback; what is half done, the next start ends
 
-`takeback run` ends with 126 or 127, as shells do, if its command cannot start (`cli/commands/run`).
+`takeback run` ends with 126 or 127, as shells do, if its command cannot start (`child`).
 
 A message is one sentence with names in backticks. `actions` are what to do next: codes and facts,
 or words that fit every door, such as "try again". `cli/text/action_text` words a code as a command;

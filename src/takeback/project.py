@@ -257,12 +257,13 @@ class Project:
         """The sessions of the project, the one that was seen last first."""
         return self.reader.sessions(None if all else max(limit, 0))
 
-    def now(self) -> "history.Unrecorded":
-        """What changed since the newest checkpoint, by whom; what undo would do. Writes nothing."""
+    def now(self, session: "str | None" = None) -> "history.Unrecorded":
+        """What changed since the newest checkpoint, by whom; what undo, of a session, would do."""
         from takeback.undo import select
 
         ledger, seen = self.workspace.ledger, self.reader.unrecorded()
-        return select.with_next_undo(ledger, seen, self.reader.read)
+        within = ledger.sessions.get(session).number if session is not None else None
+        return select.with_next_undo(ledger, seen, self.reader.read, within)
 
     def status(self) -> "Status":
         """Where we are: the newest checkpoint and what is not covered."""

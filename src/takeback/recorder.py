@@ -3,22 +3,22 @@
 import os
 import time
 
-from takeback.agents import refusals, rewinds
+from takeback.agents import rewinds
 from takeback.capture.checkpoint import Place
-from takeback.capture.safe_points import SafePoints, facts_of
+from takeback.capture.safe_points import facts_of
 from takeback.disk import machine
 from takeback.disk.failures import FailingAs
-from takeback.errors import PausedError, RolledBack, TakebackError, UsageError
+from takeback.errors import RefusedError, TakebackError, UsageError
 from takeback.ledger import events
 from takeback.ledger.events import NewEvent
-from takeback.ledger.journal import ALL_SESSIONS
 from takeback.model import ids, tools, words
-from takeback.model.reasons import Action
+from takeback.pausing import Pausing
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
+    from takeback.capture.safe_points import LateTurn
     from takeback.capture.workspace import Workspace
     from takeback.disk.lock import Held
     from takeback.ledger.ledger import Ledger
@@ -31,15 +31,16 @@ SAFE_POINTS = (BY_TURN, BY_STEP, BY_CALL)
 """How often: at turns only; also around steps that may write; around every step."""
 
 _SWITCH = "recording.on"
-_RUN = "run"
-"""The agent that `takeback run` says it is."""
+_OURS = ("run", "aider")
+"""The agents of sessions that `takeback run` holds."""
+_WATCH = "watch"
 _LONGEST_LABEL = 4000
 _JUMP = 1_000_000_000
 """Nanoseconds by which a clock that nobody sets stays behind or runs ahead, at the most."""
 _SAFELY = FailingAs(TakebackError, "it could not be recorded")
 
 
-class Recorder(SafePoints):
+class Recorder(Pausing):
     """Writes what agents do into the log of one project."""
 
     def __init__(
@@ -125,16 +126,32 @@ class Recorder(SafePoints):
             self._conclude([*facts, over], at, sessions=[(row.number, at)])
         self._schedule_gc()
 
+    def start_watch(self) -> str:
+        """What nobody claims is of an unknown author from now on; what changed before is yours."""
+        with _SAFELY, self._work.held():
+            row = self._ledger.sessions.find(words.UNKNOWN, _WATCH)
+            if row is not None and _is_held_by_another(row, machine.holder()):
+                raise RefusedError(
+                    f"process {row.holder.split(' ')[-2]} watches this project already",
+                    hint="one watch is enough; end that one first to start another",
+                )
+            if row is None or row.ended is not None or row.holder != machine.holder():
+                self.now()
+            return self.start_session(words.UNKNOWN, _WATCH, "", held=True)
+
     def turn_off(self) -> int:
         """Record no agent here until `turn_on`; how many turns that ran were ended.
 
         Their windows are closed, so that what changes from now on is the user's. Sessions that
         another program holds go on: it asked for them.
         """
+        with self._work.held():
+            if self.late_turns():
+                self.now()
         self._settings().set(_SWITCH, "false")
         running = 0
         for session in self._ledger.sessions.open():
-            if not session.holder or session.agent == _RUN:
+            if not session.holder or session.agent in _OURS:
                 running += len(self._ledger.turns.running(session.number))
                 self.end_session(session.id)
         return running
@@ -143,52 +160,6 @@ class Recorder(SafePoints):
         """Record agents again. A checkpoint made before it says that what changed is the user's."""
         if self._settings().unset(_SWITCH).value is False:
             self._settings().set(_SWITCH, "true")  # the user turned it off in all projects
-
-    def pause(self, session: "str | None" = None) -> bool:
-        """Refuse the calls of a session until `release`, or those of all; whether that is new."""
-        with _SAFELY, self._work.held():
-            number, id = self._named_session(session)
-            if number in self._ledger.sessions.paused():
-                return False
-            self._record(events.SESSION_PAUSED, {"session": id}, (), None)
-        return True
-
-    def release(self, session: "str | None" = None) -> bool:
-        """Refuse no more calls of a session, or of any; whether any were refused."""
-        with _SAFELY, self._work.held():
-            number, id = self._named_session(session)
-            paused = self._ledger.sessions.paused()
-            if session is not None and ALL_SESSIONS in paused:
-                raise UsageError("all sessions are paused together", hint=Action("resume-all"))
-            if not paused or (session is not None and number not in paused):
-                return False
-            self._record(events.SESSION_RELEASED, {"session": id}, (), None)
-        return True
-
-    def _named_session(self, session: "str | None") -> "tuple[int, str | None]":
-        from takeback.history import references
-
-        if session is None:
-            return ALL_SESSIONS, None
-        number = references.session(self._ledger, session, time.time())
-        return number, self._ledger.sessions.numbered(number).id
-
-    def require_going_on(self, turn: str) -> None:
-        """An error if the user paused the session of a turn, or others took back what it did."""
-        row = self._ledger.turns.get(turn)
-        if refusals.is_paused(self._ledger, self._ledger.sessions.of(row)):
-            raise PausedError("paused by the user", hint=Action("resume-all"))
-        note = refusals.rolled_back(self._ledger, row)
-        if note is not None:
-            newest = note.restores[-1]
-            paths = {path: None for each in note.restores for path, _ in each.files}
-            raise RolledBack(
-                f"{newest.verb} changed {words.count(len(paths), 'file')} under this turn",
-                restore=newest.id,
-                verb=newest.verb,
-                because=newest.because,
-                paths=tuple(os.fsdecode(path) for path in paths),
-            )
 
     def _settings(self) -> "Settings":
         from takeback.upkeep.settings import Settings
@@ -214,6 +185,7 @@ class Recorder(SafePoints):
         *,
         whole: bool,
         interrupted: "int | None" = None,
+        began: "int | None" = None,
         conversation: "Mapping[str, str] | None" = None,
         process: str = "",
         request: "str | None" = None,
@@ -221,6 +193,7 @@ class Recorder(SafePoints):
         """A prompt was submitted. A turn of the session that still runs was interrupted.
 
         `process` is the agent, as `machine.holder` names it, where that is not this one.
+        It `began` some time ago if the agent did not wait for us: what changed since is its work.
         """
         at = time.time_ns()
         with _SAFELY, self._work.held():
@@ -233,11 +206,17 @@ class Recorder(SafePoints):
             over = min(interrupted, at) if interrupted is not None else at
             late = self._ledger.steps.late(row.number)
             closing = {old.id: over for old in running} | {old.id: over for old in late}
-            turn = _new_id()
+            early: tuple[LateTurn, ...] = ()
+            if began is not None:
+                early = (self._late_turn(row, label=_label(label), began=began),)
+            turn = early[0].id if early else _new_id()
             place = Place(session, parents=(row.opened,), title=f"before turn {turn}")
-            seen = self._look(place, closing, at)
+            seen = self._look(place, closing, at, late=early)
             ending, git = self._ending(over, seen, at), self._work.git_facts()
             facts = ending.of_turns(running, words.INTERRUPTED, git) + ending.of_steps(late)
+            if early and self._ledger.turns.find(turn) is not None:
+                self._conclude(facts, at, over)  # the look found work of it, so it has begun
+                return turn
             said: dict[str, Json] = {
                 "turn": turn,
                 "session": session,

@@ -11,6 +11,7 @@ projects/ID/        0700
   clock             touched to read the file system's time
   git/              the packs, as a bare git repository
   config.toml       the project's own settings, if any
+  typed-SESSION     what came of a command typed into an agent, until its next prompt
 """
 
 import os
@@ -311,6 +312,11 @@ class Store:
         ):
             operations.mkdir(self.git_dir + b"/" + git_view.KEPT)
         home.replace_file(self.git_dir + name, content, durable=False)
+
+    def results(self) -> "list[bytes]":
+        """What came of commands typed into agents, and was not told yet."""
+        names = os.listdir(self.path)
+        return [self.path + b"/" + name for name in names if name.startswith(b"typed-")]
 
     def litter(self) -> "Iterator[bytes]":
         folders = [b"", b"/git", b"/git/refs/heads", b"/git/refs/takeback"]

@@ -1,6 +1,9 @@
 """Agents that run now: who they are, what a restore under them does, what is refused and when."""
 
 import json
+import os
+import subprocess
+import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -10,7 +13,8 @@ import pytest
 
 import pages
 import takeback
-from agents import Agent, Codex, hook
+from agents import MAIN, Agent, Codex, hook
+from program import run
 from takeback.agents import refusals, registry
 from takeback.capture.workspace import Workspace
 from takeback.disk import operations
@@ -47,6 +51,11 @@ def reasons(tree: Path) -> list[str]:
     with takeback.open(tree) as project:
         found = project.workspace.ledger.events_of(events.CALL_REFUSED)
         return [str((event.payload or {})["why"]) for event in found]
+
+
+def told(tree: Path, *words: str) -> Any:  # noqa: ANN401 -- JSON
+    """What the command line answers."""
+    return json.loads(run([*filter(None, words), "--json"], tree, os.environ).stdout)
 
 
 def shell(agent: Agent) -> str:
@@ -232,3 +241,68 @@ def test_the_page_says_how_each_agent_is_told() -> None:
             path.write_text(page := page.replace(row, wanted))
         else:
             assert row == wanted
+
+
+def test_a_pause_lasts_until_it_is_resumed(claude: Agent, tree: Path) -> None:
+    """All sessions or one: calls are refused, prompts are let through; commands show it."""
+    other = Codex(tree, "S2")
+    other.prompt("beside")
+    with takeback.open(tree) as project:
+        (own,) = [each.id for each in project.sessions() if each.agent == "claude-code"]
+    assert told(tree, "pause", own[:8])["paused"] == [own]
+    assert "paused by the user" in shell(claude)
+    assert "paused by the user" in claude.begin("Read", {"file_path": "one.txt"}).refused
+    assert shell(other) == ""
+    claude.stop()
+    assert "paused by the user" in str(claude.prompt("go on"))
+    assert told(tree, "")["paused"] == [own]
+    assert told(tree, "pause")["all_paused"]
+    assert "paused by the user" in shell(other)
+    assert run(["resume", own], tree, os.environ).returncode == 2
+    assert [each["paused"] is None for each in told(tree, "sessions")["sessions"]] == [False, False]
+    assert b"all agents are paused" in run(["doctor"], tree, os.environ).stdout
+    assert told(tree, "resume") == {**told(tree, "resume"), "changed": True}
+    assert (shell(claude), shell(other)) == ("", "")
+    assert set(reasons(tree)) == {"paused"}
+
+
+def test_who_runs_is_shown(tree: Path, home: Path) -> None:
+    """By the process that had the hook run: alive, it is running; gone, it is silent since then."""
+    del home
+    given = {"session_id": "S1", "cwd": str(tree), "prompt_id": "P1"}
+    prompt = {**given, "hook_event_name": "UserPromptSubmit", "prompt": "Fix it\nplease"}
+    call = {
+        **given,
+        "hook_event_name": "PreToolUse",
+        "tool_name": "Bash",
+        "tool_input": {"command": "npm test"},
+        "tool_use_id": "T1",
+    }
+    line = f"exec {sys.executable} -I -S {MAIN} hook {tree}"
+    agent = (
+        "import subprocess, sys\n"
+        "for payload in sys.argv[2:]:\n"
+        "    subprocess.run(['/bin/sh', '-c', sys.argv[1]], input=payload.encode(), check=True)\n"
+        "print('ready', flush=True)\n"
+        "sys.stdin.read()\n"
+    )
+    words = [sys.executable, "-c", agent, line, json.dumps(prompt), json.dumps(call)]
+    env = {**os.environ, "TAKEBACK_HELPER": "0"}
+    pipe = subprocess.PIPE
+    with subprocess.Popen(words, stdin=pipe, stdout=pipe, env=env) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == b"ready\n"
+        (session,) = told(tree, "sessions")["sessions"]
+        now = session["now"]
+        assert (session["status"], now["alive"], now["label"]) == (
+            "running",
+            True,
+            "Fix it\nplease",
+        )
+        assert (now["tool"], now["doing"]) == ("Bash", "npm test")
+        shown = run(["sessions"], tree, os.environ).stdout.decode()
+        assert ' on "Fix it": Bash npm test' in shown
+        process.kill()
+    (session,) = told(tree, "sessions")["sessions"]
+    assert (session["status"], session["now"]["alive"]) == ("interrupted", False)
+    assert "silent since" in run(["sessions"], tree, os.environ).stdout.decode()

@@ -2,65 +2,16 @@
 
 import json
 import re
-from pathlib import Path
-from typing import Any
 
 import pytest
 
-import takeback
-from agents import heard
+from recorded import PAYLOADS, Played, client
 from takeback.agents import agent as kinds
 from takeback.agents import claude_code
 from takeback.agents.registry import agent_of
-from takeback.model.history import RecordedTurn
 
-PAYLOADS = Path(__file__).parents[1] / "support/payloads"
 FOLDERS = sorted(path.name for path in PAYLOADS.iterdir() if path.is_dir())
 OTHER_NAMES = {"claude-agent-sdk-py": "claude-code"}
-
-
-class Played:
-    """A project, and recorded payloads that were sent from it."""
-
-    def __init__(self, project: takeback.Project, tree: Path, client: str) -> None:
-        self.project = project
-        self.tree = tree
-        self._client = client
-        self._count = 0
-
-    def tell(self, name: str, **more: object) -> dict[str, Any]:
-        """One recorded event, some time after the one before."""
-        text = (PAYLOADS / self._client / f"{name}.json").read_text()
-        payload = json.loads(text.replace("/project", str(self.tree)))
-        self._count += 1
-        if isinstance(payload.get("timestamp"), int):
-            payload["timestamp"] += self._count
-        elif "timestamp" in payload:
-            payload["timestamp"] = f"2026-11-16T18:37:{self._count:02}.000Z"
-        return heard({**payload, **more})
-
-    def again(self) -> None:
-        """The next event happens when the last one did."""
-        self._count -= 1
-
-    def turns(self) -> list[RecordedTurn]:
-        """The turns in the log, the oldest first."""
-        log = self.project.log().turns
-        return [self.project.turn(turn.id) for turn in reversed(log)]
-
-
-@pytest.fixture
-def played(tree: Path, home: Path, request: pytest.FixtureRequest) -> Any:  # noqa: ANN401
-    """A project in which a client plays."""
-    assert home.is_dir()
-    (tree / "a.txt").write_text("one\ntwo\n")
-    with takeback.open(tree) as project:
-        yield Played(project, tree, request.param)
-
-
-def client(name: str) -> pytest.MarkDecorator:
-    """The test is played by one client."""
-    return pytest.mark.parametrize("played", [name], indirect=True, ids=[name])
 
 
 @pytest.mark.parametrize("folder", FOLDERS)
@@ -73,7 +24,9 @@ def test_every_recorded_payload_is_under_its_own_name(folder: str) -> None:
         assert event.agent.name == OTHER_NAMES.get(name, name), path.name
         if event.agent.kinds and event.kind != kinds.OTHER:
             assert event.session, path.name
-            assert event.cwd.startswith("/project"), path.name
+            # Our plugins add the folder to what they are given; Goose says it only with tools.
+            knows_where = not folder.endswith("-plugin") and name != "goose"
+            assert not knows_where or event.cwd.startswith("/project"), path.name
         if path.stem.startswith(("BeforeAgent", "UserPrompt")) and event.agent.kinds:
             assert event.prompt, path.name
         if "in-subagent" in path.name and event.agent.kinds:
@@ -161,19 +114,6 @@ def test_an_event_in_two_spellings_counts_once(played: Played) -> None:
     assert [step.tool for step in turn.steps] == ["create"]
 
 
-@client("kimi-code-2.1.0")
-def test_a_stop_inside_a_subagent_is_not_the_turns(played: Played) -> None:
-    """Kimi's sub-agents stop like the agent itself; a prompt is a list of parts there."""
-    played.tell("UserPromptSubmit")
-    played.tell("PreToolUse.Agent")
-    played.tell("Stop")
-    (turn,) = played.turns()
-    assert (turn.agent, turn.status, turn.label[:2]) == ("kimi-code", "running", "go")
-    played.tell("PostToolUse.Agent")
-    played.tell("Stop")
-    assert [turn.status for turn in played.turns()] == ["done"]
-
-
 @client("qwen-code-0.24.4")
 def test_what_a_subagent_does_behind_the_stop_is_its_turns(played: Played) -> None:
     """Qwen's sub-agents go on in the background; each request to the model is the same prompt."""
@@ -232,19 +172,6 @@ def test_an_event_that_two_settings_report_counts_once(played: Played) -> None:
     played.tell("AfterTool.run_shell_command")
     (turn,) = played.turns()
     assert len(turn.steps) == 2
-
-
-@client("droid-0.225.2")
-def test_a_turn_without_a_prompt_is_one(played: Played) -> None:
-    """Droid reports no prompt: its first tool begins the turn."""
-    played.tell("SessionStart.startup")
-    played.tell("PreToolUse.Create")
-    (played.tree / "new.txt").write_text("new\n")
-    played.tell("PostToolUse.Create")
-    played.tell("Stop")
-    (turn,) = played.turns()
-    assert (turn.agent, turn.status) == ("droid", "done")
-    assert {change.path for change in turn.changes} == {"new.txt"}
 
 
 def test_the_matcher_fits_hosts_that_match_the_whole_name() -> None:

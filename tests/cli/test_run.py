@@ -17,7 +17,7 @@ import pytest
 import program
 import takeback
 from hostile.stage import in_child as in_own_world
-from takeback.cli.commands.run import TerminalWatch
+from takeback.cli.screens.child import TerminalWatch
 from terminal import PATIENCE, Terminal
 
 STARTED = [sys.executable, "-I", "-m", "takeback"]

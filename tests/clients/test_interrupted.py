@@ -7,7 +7,7 @@ import pytest
 import oracle
 from clients.place import Place, wait_until
 from clients.real import DEEP, ClaudeCode, Client
-from clients.screen import ESCAPE, Screen
+from clients.screen import Screen
 
 BY_HAND = "by hand\n"
 
@@ -26,10 +26,9 @@ def wait_for_half_of_it(place: Place) -> None:
 
 def press_escape(screen: Screen, client: Client) -> None:
     """Interrupt it, and wait until that is in its conversation."""
-    for _ in range(client.ESCAPES):
-        screen.press(ESCAPE)
-        time.sleep(0.2)  # two at once would be another key
+    client.interrupt(screen)
     wait_until("it is interrupted", client.is_interrupted)
+    time.sleep(0.05)  # the clock of a file system is some milliseconds late
 
 
 def edit_by_hand(place: Place) -> None:

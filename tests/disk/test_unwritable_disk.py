@@ -37,7 +37,7 @@ READS = [
     ["show", "@~1", "a.txt"],
     ["diff"],
     ["diff", "@~2", "@"],
-    ["extract", "@~1", OUT],
+    ["extract", "@~2", OUT],
     ["keep"],
     ["usage"],
     ["usage", "--by", "session"],

@@ -5,6 +5,7 @@ import json
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 from collections.abc import Callable
@@ -381,6 +382,12 @@ def _show(cli: Cli, _shop: Path, _home: Path) -> dict[str, object]:
     return cli("show", "a step inside", "--json").json()
 
 
+def _why(cli: Cli, _shop: Path, _home: Path) -> dict[str, object]:
+    cli("run", "-m", "pay", "--", "sh", "-c", "echo new >> src/pay.py")
+    cli("undo", "--because", "the tests fail")
+    return cli("why", "--json").json()
+
+
 def _sessions(cli: Cli, _shop: Path, _home: Path) -> dict[str, object]:
     cli("run", "--", "true")
     return cli("sessions", "--json").json()
@@ -485,13 +492,25 @@ def _errors(cli: Cli, _shop: Path, _home: Path) -> dict[str, object]:
     return answer.json()
 
 
+def _watch(_cli: Cli, shop: Path, _home: Path) -> dict[str, object]:
+    words = [sys.executable, "-I", "-m", "takeback", "watch", "--json"]
+    with subprocess.Popen(words, cwd=shop, stdout=subprocess.PIPE, text=True) as watch:
+        assert watch.stdout is not None
+        assert list(json.loads(watch.stdout.readline())) == ["watching", "session"]
+        watch.send_signal(signal.SIGTERM)
+        said: dict[str, object] = json.loads(watch.communicate()[0])
+    return said
+
+
 ANSWERS: dict[str, Callable[[Cli, Path, Path], dict[str, object]]] = {
     "takeback": _status,
     "takeback checkpoint": _checkpoint,
     "takeback run": _run,
+    "takeback watch": _watch,
     RESTORES: _restores,
     "takeback log": _log,
     "takeback show": _show,
+    "takeback why": _why,
     "takeback diff": _diff,
     "takeback sessions": _sessions,
     "takeback extract": _extract,
@@ -506,6 +525,8 @@ ANSWERS: dict[str, Callable[[Cli, Path, Path], dict[str, object]]] = {
     "takeback config": _config,
     "takeback install": _install,
     "takeback uninstall": _uninstall,
+    "takeback pause": lambda cli, _shop, _home: cli("pause", "--json").json(),
+    "takeback resume": lambda cli, _shop, _home: cli("resume", "--json").json(),
     "takeback off": lambda cli, _shop, _home: cli("off", "--json").json(),
     "takeback on": lambda cli, _shop, _home: cli("on", "--json").json(),
     "takeback completion": lambda cli, _shop, _home: cli("completion", "fish", "--json").json(),

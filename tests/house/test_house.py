@@ -36,6 +36,7 @@ PUBLIC = (
     "Log",
     "NoLongerKeptError",
     "NothingToTakeBackError",
+    "PausedError",
     "Plan",
     "PlannedChange",
     "Project",
@@ -48,6 +49,7 @@ PUBLIC = (
     "RefusedError",
     "Remark",
     "Report",
+    "RolledBack",
     "Session",
     "StalePlanError",
     "Status",
@@ -154,7 +156,7 @@ def drawn_errors() -> dict[str, tuple[str, int]]:
     drawn: dict[str, tuple[str, int]] = {}
     above = {0: "Exception"}
     for line in (errors.__doc__ or "").splitlines():
-        if match := re.match(r"([ │├└─]*)(\w+Error) +(\d) ", line):
+        if match := re.match(r"([ │├└─]*)(\w+Error|RolledBack) +(\d) ", line):
             depth = len(match[1]) // 4
             above[depth] = match[2]
             drawn[match[2]] = (above[depth - 1], int(match[3]))

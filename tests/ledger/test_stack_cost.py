@@ -28,6 +28,7 @@ def insert(db: sqlite.Connection, table: str, **values: object) -> None:
         **empty,
         "turns": "[]",
         "partly": "[]",
+        "running": "[]",
         "id": str(values.get("number")),
         "partial": 0,
     }

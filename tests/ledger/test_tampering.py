@@ -66,6 +66,7 @@ class Original:
             project.undo(because="it was wrong", request="r4", yes=True)
             project.redo(yes=True)
             project.rollback(turn.before)
+            project.recorder().pause()
             with project.workspace.held():
                 kept = {"checkpoint": turn.before, "label": "good"}
                 project.workspace.ledger.record(NewEvent(events.CHECKPOINT_KEPT, kept, 1))

@@ -41,7 +41,7 @@ def assert_every_row_did_something(
     paths = (row.paths for letter, row in torture.ROWS.items() if letter not in left_out)
     played = {os.fsencode(path) for each in paths for path in each}
     changed = {path for path in before.keys() | after.keys() if before.get(path) != after.get(path)}
-    assert not played - changed
+    assert not played - changed, sorted(played - changed)
 
 
 def with_edits(

@@ -269,6 +269,9 @@ class Conversations:
     prompt stands where an old one stood, and the old ones are still in the file, beside the line.
     """
 
+    trims = True
+    """Whether a copy that ends earlier goes on in the agent, and the original stays."""
+
     def interrupted_at(self, path: str, prompt: str) -> "float | None":
         """When the turn before a prompt was interrupted, in seconds; None if it was not."""
         raise NotImplementedError
@@ -365,12 +368,26 @@ class Agent:
     install_note = ""
     """What the user has to do after `install`."""
 
+    proven = ""
+    """The version that was proven with the real client; empty if none was."""
+    seen: "tuple[str, ...]" = ()
+    not_seen: "tuple[str, ...]" = ()
+    """What of it is recorded and what is not, for docs/agents.md; a few words each."""
+
     version_mark = b""
     """What stands before its version, near the beginning of a conversation."""
     reports_background_ends = True
     """Whether it reports the end of commands that went on in the background."""
+    ends_before_background = False
+    """Whether it reports the end of a session while commands of it go on in the background."""
     subagents_stop_alike = False
     """Whether the stop of a sub-agent looks like that of its turn."""
+    subagents_start_silently = False
+    """Whether a sub-agent is a session of its own, known only by a start that was not reported."""
+    hides_prompts = False
+    """Whether no event reports a prompt: the first tool begins the turn (`newest_prompt`)."""
+    hides_stops = False
+    """Whether no event reports that a turn is over: the end of the session ends it."""
     rewinds_into_new_file = False
     """Whether its conversation goes on in another file after the user went back."""
     loses_reason = False
@@ -386,6 +403,10 @@ class Agent:
         """The event that a payload reports."""
         raise NotImplementedError
 
+    def read_files(self, event: HookEvent, user_home: str) -> None:
+        """Add what a payload does not say and the agent's own files do; they are only read."""
+        del event, user_home
+
     def answer(self, event: HookEvent, answer: Answer) -> "dict[str, Json]":
         """An answer as the agent reads it from stdout."""
         raise NotImplementedError
@@ -400,16 +421,38 @@ class Agent:
         """Whether a call of a tool can be refused before it is made."""
         return self.can_deny(HookEvent(self, self.event_of(BEFORE_TOOL), BEFORE_TOOL))
 
+    def can_drop_prompts(self) -> bool:
+        """Whether a denial drops a prompt, so that commands typed into the agent are ours."""
+        name = self.event_of(PROMPT)
+        return bool(name) and self.can_deny(HookEvent(self, name, PROMPT))
+
     def can_ask(self, event: HookEvent) -> bool:
         """Whether the agent can let the user decide."""
         del event
         return False
+
+    def heeds(self, verdict: str) -> "tuple[str, ...]":
+        """The kinds of events at which it gets a verdict in words that it understands."""
+        each = [HookEvent(self, name, kind) for name, kind in self.kinds.items()]
+        return tuple(
+            dict.fromkeys(
+                event.kind
+                for event in each
+                if self.understood(event, verdict) == verdict
+                and self.answer(event, Answer(verdict, "x")) != self.answer(event, Answer())
+            )
+        )
 
     def understood(self, event: HookEvent, verdict: str) -> str:
         """The verdict that the agent understands here: a stricter one if it lacks that, or none."""
         if verdict in (ASK, HOLD):
             verdict = ASK if self.can_ask(event) else DENY
         return ALLOW if verdict == DENY and not self.can_deny(event) else verdict
+
+    def newest_prompt(self, transcript: str) -> "tuple[str, str]":
+        """Its id and words of the last prompt in a conversation; empty if they are not there."""
+        del transcript
+        return "", ""
 
     # -- settings --------------------------------------------------------------------------
 
@@ -420,7 +463,8 @@ class Agent:
 
         `reporting` is the command line that also says if Takeback is gone: once for each prompt.
         """
-        limits = {PROMPT: _FIRST_LOOK, SESSION_STARTS: _START, SESSION_ENDS: self.end_limit}
+        first = BEFORE_TOOL if self.hides_prompts else PROMPT
+        limits = {first: _FIRST_LOOK, SESSION_STARTS: _START, SESSION_ENDS: self.end_limit}
         return {
             event: self._group(event, line, limits.get(self.kinds[event], _LOOK))
             for event, line in self.lines(command, reporting, events).items()

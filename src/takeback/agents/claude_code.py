@@ -73,6 +73,12 @@ class ClaudeCode(ClaudeFormat):
     name = "claude-code"
     version_mark = b'"version":"'
     title = "Claude Code"
+    proven = "2.1.325"
+    seen = (
+        "prompts", "edits", "shell", "sub-agents", "background commands", "permission dialogs",
+        "Esc", "`/rewind`",
+    )  # fmt: skip
+    not_seen = ("when a turn ended that was killed",)
     kinds = KINDS
     folder = ".claude"
     file = "settings.json"
@@ -261,7 +267,7 @@ class ClaudeCodeConversations(Conversations):
         except OSError as problem:
             raise CannotTrimError(UNREADABLE, problem.strerror or str(problem)) from None
         kept, end = tree.kept_before(prompt)
-        own_id = transcripts.new_uuid()
+        own_id = transcripts.uuid4()
         return TrimmedConversation(
             own_id,
             os.path.join(os.path.dirname(path), f"{own_id}.jsonl"),

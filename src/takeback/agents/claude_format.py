@@ -67,6 +67,8 @@ class ClaudeFormat(Agent):
         """
         out: dict[str, Json] = {"systemMessage": answer.to_user} if answer.to_user else {}
         own: dict[str, Json] = {}
+        if answer.verdict == DENY and event.kind == kinds.PROMPT and not answer.to_agent:
+            out = {}  # the user reads the reason
         # Neither a denial without a reason nor an empty one is accepted.
         why = answer.to_agent or answer.to_user or answer.reason or "Takeback"
         verdict = self.understood(event, answer.verdict)

@@ -71,6 +71,9 @@ class Codex(ClaudeFormat):
     name = "codex"
     version_mark = b'"cli_version":"'
     title = "Codex"
+    proven = "0.166.0"
+    seen = ("prompts", "edits", "shell", "sub-agents", "permission dialogs", "Esc", "Esc Esc")
+    not_seen = ("when a command began that asked first", "commands that run on after Esc")
     kinds = KINDS
     folder = ".codex"
     file = "hooks.json"

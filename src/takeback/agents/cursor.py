@@ -24,6 +24,8 @@ class Cursor(ClaudeFormat):
 
     name = "cursor"
     title = "Cursor"
+    seen = ("prompts", "edits", "shell")
+    not_seen = ("going back inside it", "Esc")
     kinds = {**KINDS, **_OWN}  # noqa: RUF012 -- never changed
     told_at = ()
 

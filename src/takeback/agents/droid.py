@@ -1,15 +1,30 @@
 """Droid of Factory: Claude Code's hooks and payloads, without ids of prompts and calls.
 
-Recorded from 0.225.2 (`droid exec`): no event reports a prompt; a command that fails, or is
-refused, reports its beginning and nothing else.
+Proven with 0.225.2 (`droid exec`): no event reports a prompt, so the first tool begins the turn,
+and the prompt is in the conversation. A command that fails, or is refused, reports its beginning
+and nothing else.
 """
 
-from takeback.agents.agent import AFTER_TOOL, text
-from takeback.agents.claude_format import KINDS, ClaudeFormat
+from takeback.agents import agent as kinds
+from takeback.agents import transcripts
+from takeback.agents.agent import AFTER_TOOL, SESSION_STARTS, text
+from takeback.agents.claude_format import ClaudeFormat
+from takeback.model import words
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from takeback.agents.agent import HookEvent, Payload
+    from takeback.agents.agent import HookEvent, Payload, Trial
+    from takeback.agents.transcripts import Line
+
+KINDS = {
+    "SessionStart": kinds.SESSION_STARTS,
+    "PreToolUse": kinds.BEFORE_TOOL,
+    "PostToolUse": kinds.AFTER_TOOL,
+    "Stop": kinds.STOPS,
+    "SessionEnd": kinds.SESSION_ENDS,
+}
+_READERS = ("Read", "LS", "Glob", "Grep", "TaskOutput", "ToolSearch", "WebSearch", "FetchUrl")
+_REMINDER = "<system-reminder>"
 
 
 class Droid(ClaudeFormat):
@@ -18,7 +33,22 @@ class Droid(ClaudeFormat):
     name = "droid"
     title = "Droid"
     kinds = KINDS
-    told_at = (AFTER_TOOL,)
+    tools = dict.fromkeys(_READERS, words.READ)
+    told_at = (SESSION_STARTS, AFTER_TOOL)
+    folder = ".factory"
+    file = "settings.json"
+    program = "droid"
+    started_in = "FACTORY_PROJECT_DIR"
+    matcher = f"^(?!(?:{'|'.join(_READERS)})$).*"
+    proven = "0.225.2"
+    seen = ("edit tools", "shell")
+    not_seen = (
+        "a prompt without tools",
+        "the end of a failed command",
+        "background commands after the end of `droid exec`",
+        "going back inside it",
+    )
+    hides_prompts = True
     loses_reason = True
 
     def claims(self, payload: "Payload") -> bool:
@@ -29,8 +59,35 @@ class Droid(ClaudeFormat):
         """One event."""
         event = super().read(payload)
         event.output = text(payload, "tool_response", "error")
-        event.failed = event.name == "PostToolUseFailure"
+        if event.kind == AFTER_TOOL and event.tool_kind == words.SHELL:
+            event.background = event.given.get("fireAndForget") is True
+            event.exit_code = None if event.background else 0  # of another one no end is reported
         return event
+
+    def newest_prompt(self, transcript: str) -> "tuple[str, str]":
+        """The last message with words of the user; its id is also that of the turn there."""
+        for raw in transcripts.backwards(transcript):
+            line = transcripts.read(raw) if b'"role":"user"' in raw else None
+            prompt = _typed(line) if line is not None else ""
+            if line is not None and prompt:
+                return text(line, "id"), prompt
+        return "", ""
+
+    def trial(self, kind: str, trial: "Trial") -> "dict[str, object]":
+        """As recorded."""
+        said = super().trial(kind, trial)
+        said.pop("tool_use_id", None)
+        return {**said, "transcript_path": f"{trial.home}/.factory/sessions/trial.jsonl"}
+
+
+def _typed(line: "Line") -> str:
+    """What a user typed; empty in results, lines of hooks and reminders for the model."""
+    message = transcripts.inner(line, "message")
+    content = message.get("content")
+    if "hookEventName" in message or not isinstance(content, list):
+        return ""
+    texts = (text(part, "text") for part in content if isinstance(part, dict))
+    return "\n".join(said for said in texts if said and not said.startswith(_REMINDER))
 
 
 AGENT = Droid()

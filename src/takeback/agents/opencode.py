@@ -109,7 +109,7 @@ class OpenCode(Agent):
         """As the plugin pipes it; it reports no start of a session."""
         if not self.event_of(kind):
             return None
-        call = {"tool": "bash", "sessionID": "trial", "callID": "t"}
+        call: dict[str, object] = {"tool": "bash", "sessionID": "trial", "callID": "t"}
         args = {"args": {"command": trial.command}}
         part = {"type": "text", "text": trial.prompt}
         said: dict[str, tuple[dict[str, object], object]] = {

@@ -11,7 +11,6 @@ import time
 from takeback.agents import notes, registry, requests
 from takeback.ledger import events
 from takeback.ledger.events import NewEvent
-from takeback.ledger.journal import ALL_SESSIONS
 from takeback.model import tools, words
 from takeback.model.value import Value
 
@@ -100,7 +99,7 @@ def refuse(
     """Why a call is refused, recorded with this; None if it may be made. With the lock held."""
     row = ledger.sessions.get(session)
     rows: list[RestoreRow] = []
-    if is_paused(ledger, row):
+    if ledger.sessions.is_paused(row.number):
         refusal = Refusal(PAUSED)
     else:
         if turn is not None and not event.agent.loses_reason:
@@ -125,12 +124,6 @@ def refuse(
         ),
     )
     return refusal
-
-
-def is_paused(ledger: "Ledger", session: "SessionRow") -> bool:
-    """Whether the calls of a session are refused until somebody resumes it."""
-    paused = ledger.sessions.paused()
-    return session.number in paused or ALL_SESSIONS in paused
 
 
 def rolled_back(ledger: "Ledger", turn: "TurnRow") -> "Note | None":

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from takeback.agents.agent import HookEvent
 
-PROMPT, GOES_ON, BEFORE, TASK = "prompt", "goes on", "before", "task"
+PROMPT, GOES_ON, BEFORE, TASK, TYPED = "prompt", "goes on", "before", "task", "typed"
 _LONGEST_ID = 200
 _OF_LIKENESS = 4
 
@@ -39,6 +39,11 @@ def delivery(event: "HookEvent") -> str:
         parts = (event.session, event.stamp, event.kind, event.call, event.subagent)
         id = _hash(json_text.dumps(parts).encode())
     return " ".join(filter(None, ("hook", id, likeness(event))))
+
+
+def typed(event: "HookEvent") -> str:
+    """What a prompt that is a command of ours asks for."""
+    return part_of(event, event.turn, TYPED) if event.turn else delivery(event)
 
 
 def likeness(event: "HookEvent") -> str:

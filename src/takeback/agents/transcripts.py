@@ -143,8 +143,8 @@ def as_uuid(data: bytes) -> str:
     return "-".join((digits[:8], digits[8:12], digits[12:16], digits[16:20], digits[20:]))
 
 
-def new_uuid() -> str:
-    """A random id."""
+def uuid4() -> str:
+    """A new id."""
     data = bytearray(os.urandom(16))
     data[6] = data[6] & 0x0F | 0x40
     data[8] = data[8] & 0x3F | 0x80

@@ -17,6 +17,8 @@ class VSCode(ClaudeFormat):
 
     name = "vs-code"
     title = "VS Code"
+    seen = ("prompts", "edits", "shell", "sub-agents")
+    not_seen = ("going back inside it", "Esc")
     kinds = KINDS
 
     def claims(self, payload: "Payload") -> bool:

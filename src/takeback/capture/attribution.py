@@ -14,6 +14,7 @@
    no steps. None of them: *you*. Several sessions: *shared*.
    An agent whose hooks report no tool, in the turn and before, may have done what nobody claims:
    that is *unreported*, when its turn ends.
+   Only `takeback watch` saw it: a turn of an *unknown* author.
 5. Where nobody knows whether the step had begun by then, or somebody sat at its terminal and it
    names nothing, it is *perhaps* the step's.
 
@@ -38,6 +39,7 @@ from takeback.model.words import (
     SHARED,
     SHELL,
     STEP,
+    UNKNOWN,
     UNREPORTED,
     YOU,
 )
@@ -284,6 +286,9 @@ def _author(delta: "Delta", windows: "Sequence[Window]", span: "Span", slack: in
         return _of_sessions(naming, NAMED, is_dated=is_dated)
     claiming = [w for w in windows if w.kind in _CLAIMS_ANYTHING]
     if not claiming:
+        for window in windows:
+            if window.kind == UNKNOWN:
+                return Author(STEP, session=window.session, turn=window.turn, how=UNKNOWN)
         claiming = [w for w in windows if w.kind == UNREPORTED]
     return _of_sessions(claiming, BY_SHELL, is_dated=is_dated)
 
@@ -312,13 +317,15 @@ class Asked(Value):
 
     `closing` are the steps, turns and sessions that end with this look, and when. `now` is read
     after it: a file that changed meanwhile is younger than its beginning. `slack` is how coarse
-    the stamps of files are, and `is_remote` tells whether another machine makes them.
+    the stamps of files are, and `is_remote` tells whether another machine makes them. `late` are
+    windows of turns that begin only if this look finds something of theirs.
     """
 
     closing: "Closing"
     now: int
     slack: int
     is_remote: "Callable[[], bool]"
+    late: "tuple[Window, ...]" = ()
 
 
 def authors(
@@ -345,7 +352,7 @@ def _authors_since(
     since: "tuple[int, int]", ledger: "Ledger", deltas: "list[Delta]", asked: Asked
 ) -> "list[Author]":
     cursor, looked = since
-    windows = in_question(ledger, cursor, asked.now, asked.closing)
+    windows = [*in_question(ledger, cursor, asked.now, asked.closing), *asked.late]
     # The stamps of another machine cannot be compared with our clock.
     believed = None if not windows or asked.is_remote() else asked.slack
     return attribute(deltas, windows, Interval(looked, asked.now, believed))

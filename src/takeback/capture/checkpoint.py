@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from takeback.capture.deltas import Delta
     from takeback.capture.manifests import Previous
     from takeback.capture.project_rules import LimitRules
+    from takeback.capture.safe_points import LateTurn
     from takeback.model.history import Author
     from takeback.model.text.json_text import Json
     from takeback.objects.pack_write import PackWriter
@@ -71,7 +72,8 @@ class Request(Value):
     their size; `again` are paths whose stamps are not trusted. `modes` are the real modes of paths
     that are open for this look only. `finish` is the restore that is committed with the checkpoint;
     it looks at the folders that it changed only, so everything was last `looked` at before it.
-    Unless `whole`, a watch may tell where looking can be spared.
+    `late` are turns that begin with this look if it finds something of theirs. Unless `whole`,
+    a watch may tell where looking can be spared.
     """
 
     at: int
@@ -87,6 +89,7 @@ class Request(Value):
     modes: "Mapping[bytes, int]" = NOTHING
     finish: "Finish | None" = None
     looked: int = 0
+    late: "tuple[LateTurn, ...]" = ()
     whole: bool = True
 
     def coordinate(self) -> "dict[str, Json]":
@@ -316,12 +319,14 @@ class _Capture:
             changed=entries if found is None else sum(d.verb != OMIT for d in found),
             parent=above.number if above else None,
         )
-        told = self._told(found, lost) | self._owners(root) | self._secrets(root)
+        first, told = self._told(found, lost)
+        told |= self._owners(root) | self._secrets(root)
         parents = (above.event,) if above else ()
         return self._store.ledger.add_checkpoint(
             row,
             writer.finish(),
             told,
+            first=first,
             parents=(*parents, *request.place.parents),
             request=request.request,
             finish=request.finish,
@@ -340,17 +345,26 @@ class _Capture:
             return deltas.find(root, deltas.InManifests(self._previous))
         return deltas.find(root, deltas.InRecords(self._cache.records))
 
-    def _told(self, found: "list[Delta] | None", lost: "list[Delta]") -> "dict[str, Json]":
-        """What the event says besides the row: where in the log, and who changed what."""
-        told = self._request.coordinate()
+    def _told(
+        self, found: "list[Delta] | None", lost: "list[Delta]"
+    ) -> "tuple[list[NewEvent], dict[str, Json]]":
+        """The turns that begin with it, and what the event says besides the row.
+
+        That is where in the log it is, and who changed what.
+        """
+        told, first = self._request.coordinate(), []
         if found is not None and self._attribute is not None:
             from takeback.capture import deltas
 
             authors = self._attribute(found, self._clock.slack)
             # Apart from the others: a path that is lost may be written as well.
             authors += self._attribute(lost, self._clock.slack) if lost else []
-            told |= deltas.facts([*found, *lost], authors)
-        return told
+            both = [*found, *lost]
+            told |= deltas.facts(both, authors)
+            for turn in self._request.late:
+                own = [d for d, by in zip(both, authors, strict=True) if by.turn == turn.id]
+                first += [turn.begin(own, self._newest)] if own else []
+        return first, told
 
     def _record_losses(self, root: "Folder") -> None:
         """Record what changed of what is left out when that makes no other tree.
@@ -366,7 +380,10 @@ class _Capture:
             return
         pairs = list(zip(lost, self._attribute(lost, self._clock.slack), strict=True))
         known = self._store.ledger.losses.is_known
-        new = [(d, by) for d, by in pairs if by.who != YOU and d.loss and not known(d.loss, by)]
+        # No turn begins with what is not covered.
+        none = {turn.id for turn in self._request.late}
+        pairs = [(d, by) for d, by in pairs if by.who != YOU and by.turn not in none]
+        new = [(d, by) for d, by in pairs if d.loss and not known(d.loss, by)]
         if new:
             told = deltas.facts([delta for delta, _ in new], [by for _, by in new])
             told["line"] = self._store.ledger.line

@@ -7,8 +7,11 @@ What is recorded when turns and steps end: how, when, and what they changed in t
 
 Their last changes are in the ledger by then. A step may outlive its turn; then what the turn
 changed is told again with the step's end.
+
+Turns that nobody announced: a look begins them if it finds something of theirs.
 """
 
+import os
 import time
 
 from takeback.capture.checkpoint import Place, Request, as_value
@@ -16,19 +19,20 @@ from takeback.disk import machine
 from takeback.errors import UsageError
 from takeback.ledger import events
 from takeback.ledger.events import NewEvent
-from takeback.model import words
+from takeback.model import ids, tools, words
 from takeback.model.value import Value
 from takeback.model.words import INTERRUPTED
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
+    from takeback.capture.attribution import Window
+    from takeback.capture.deltas import Delta
     from takeback.capture.workspace import Workspace
-    from takeback.ledger.events import Event
+    from takeback.ledger.events import CheckpointRow, Event
     from takeback.ledger.ledger import Ledger
     from takeback.ledger.sessions import SessionRow, StepRow, TurnRow
-    from takeback.model.history import RunningSession
     from takeback.model.results import Checkpoint
     from takeback.model.text.json_text import Json
     from takeback.objects.object_store import ObjectStore
@@ -95,71 +99,74 @@ class Ending(Value):
         return NewEvent(kind, said, self.now, parents=parents, request=request)
 
 
-def running_sessions(ledger: "Ledger") -> "list[RunningSession]":
-    """The sessions in the middle of a turn, but for those whose process is known to be gone."""
-    found = []
-    for turn in ledger.turns.running_but_of(""):
-        row = ledger.sessions.of(turn)
-        running = as_running(ledger, row, turn)
-        if row.ended is None and running.is_alive is not False:
-            found.append(running)
-    return found
+class LateTurn(Value):
+    """A turn that the next look begins, if it finds something that was changed since `began`.
 
-
-def touched_sessions(
-    ledger: "Ledger", turns: "Collection[str]", paths: "set[bytes]", asker: str
-) -> "tuple[RunningSession, ...]":
-    """The sessions in the middle of a turn to which a restore does something, unknown to them.
-
-    It is about turns of theirs, or changes paths that they changed, or name in the turn. A session
-    that asks for it, or whose program does, knows.
+    Without a `label` it is called after the time and the paths. What is of an `unknown` author is
+    what nobody else claims; such a turn is over with the look. `git` is how the user's git was.
     """
-    here, found = machine.holder(), []
-    for each in running_sessions(ledger):
-        row = ledger.sessions.get(each.id)
-        if each.id == asker or row.holder == here:
-            continue
-        steps = ledger.steps.of_turn(ledger.turns.get(each.turn).number)
-        if asks_itself(step for step in steps if step.closed is None and not step.background):
-            continue
-        named = {name for step in steps for name in step.names}
-        own = (ledger.turns.find(id) for id in turns)
-        if (
-            any(turn is not None and turn.session == row.number for turn in own)
-            or not paths.isdisjoint(named)
-            or not paths.isdisjoint(ledger.deltas.paths_of_session(row.number))
-        ):
-            found.append(each)
-    return tuple(found)
+
+    id: str
+    session: str
+    opened: int
+    began: int
+    git: "Json"
+    label: str = ""
+    unknown: bool = False
+
+    def window(self) -> "Window":
+        from takeback.capture.attribution import TURN, Window
+
+        return Window(
+            session=self.session,
+            turn=self.id,
+            kind=words.UNKNOWN if self.unknown else TURN,
+            opened=_NEVER_YET,
+            started=self.began,
+        )
+
+    def begin(self, own: "Sequence[Delta]", before: "CheckpointRow | None") -> NewEvent:
+        """Its beginning, before the look that found its `own` changes."""
+        now = time.time_ns()
+        stamps = [delta.time[0] for delta in own if delta.time is not None]
+        began = self.began or min((s for s in stamps if now - _RECENT < s <= now), default=now)
+        said: dict[str, Json] = {
+            "turn": self.id,
+            "session": self.session,
+            "label": self.label or path_label(own, began),
+            "whole": False,
+            "began": began,
+            "checkpoint": before.id if before is not None else None,
+            "git": self.git,
+        }
+        parents = (self.opened, before.event) if before is not None else (self.opened,)
+        return NewEvent(events.TURN_STARTED, said, now, parents=parents)
 
 
-def asks_itself(steps: "Iterable[StepRow]") -> bool:
-    """Whether a command of an agent, as it runs, calls Takeback."""
-    said = " ".join(f"{step.tool} {step.summary}" for step in steps)
-    words = "".join(c if c.isalnum() else " " for c in said).split()
-    return not {"takeback", "tb"}.isdisjoint(words)
+def path_label(own: "Sequence[Delta]", at: int) -> str:
+    """What a turn without a prompt is called: the time, the busiest paths, how many files."""
+    clock = time.strftime("%H:%M", time.localtime(at // 1_000_000_000))
+    files = [delta.path for delta in own if delta.verb not in (words.MKDIR, words.RMDIR)]
+    paths = files or [delta.path for delta in own]
+    folders: dict[bytes, int] = {}
+    for path in paths:
+        folder = path.rpartition(b"/")[0]
+        if folder:
+            folders[folder] = folders.get(folder, 0) + 1
+    if len(paths) <= _MOST_NAMED or not folders:
+        named = ", ".join(map(os.fsdecode, paths[:_MOST_NAMED]))
+        more = f" and {len(paths) - _MOST_NAMED} more" if len(paths) > _MOST_NAMED else ""
+        return tools.one_line(f"{clock} {named}{more}")
+    busy = sorted(folders, key=lambda folder: (-folders[folder], folder))[:_MOST_NAMED]
+    # A second one is named if about as much happened there.
+    named = ", ".join(os.fsdecode(each) for each in busy if 2 * folders[each] > folders[busy[0]])
+    return tools.one_line(f"{clock} {named}, {len(paths)} {'files' if files else 'folders'}")
 
 
-def as_running(ledger: "Ledger", row: "SessionRow", turn: "TurnRow") -> "RunningSession":
-    """What a session does in a turn that has not ended."""
-    from takeback.model.history import RunningSession
-
-    process = row.process or row.holder
-    open_steps = [step for step in ledger.steps.of_turn(turn.number) if step.closed is None]
-    step = next((each for each in reversed(open_steps) if not each.background), None)
-    return RunningSession(
-        id=row.id,
-        agent=row.agent,
-        turn=turn.id,
-        label=turn.label,
-        since=turn.started / 1e9,
-        seen=row.seen / 1e9,
-        tool=step.tool if step is not None else "",
-        doing=step.summary if step is not None else "",
-        is_alive=machine.is_alive(process) if process else None,
-    )
-
-
+_NEVER_YET = 1 << 62
+"""The number of an event after all others."""
+_RECENT = 24 * words.LONGEST_SILENCE
+_MOST_NAMED = 2
 _FORGOTTEN = 24 * words.LONGEST_SILENCE
 _MOST_CLOSED = 5
 """After how long a session that nobody holds is given up, and how many are at one look."""
@@ -190,7 +197,8 @@ class SafePoints:
             return self._made_before(known)
         place = self._place(turn)
         at = time.time_ns()
-        dead = self.dead_sessions(at) if self._ledger.sessions.has_open() else []
+        has_open = self._ledger.sessions.has_open()
+        dead, late = (self.dead_sessions(at), self.late_turns()) if has_open else ([], ())
         made = self._work.capture(
             Request(
                 at,
@@ -201,9 +209,11 @@ class SafePoints:
                 request=request,
                 rehash=rehash,
                 progress=progress,
+                late=late,
             )
         )
         self.close_dead_sessions(dead, made, at)
+        self.end_late_turns(late, made, at)
         return made
 
     def _place(self, turn: "str | None") -> Place:
@@ -270,15 +280,49 @@ class SafePoints:
             self._record(events.SESSION_RESUMED, said, (row.opened,), None)
 
     def _look(
-        self, place: Place, closing: "Mapping[str, int]", at: int, *, whole: bool = True
+        self,
+        place: Place,
+        closing: "Mapping[str, int]",
+        at: int,
+        *,
+        whole: bool = True,
+        late: "tuple[LateTurn, ...]" = (),
     ) -> "Checkpoint":
         """Look at the tree; sessions whose process died without a word are closed with it."""
-        dead = self.dead_sessions(at)
+        dead, late = self.dead_sessions(at), (*late, *self.late_turns())
         ends = {row.id: ended for row, ended in dead}
-        request = Request(at, place, {**ends, **closing}, whole=whole or bool(dead))
+        request = Request(at, place, {**ends, **closing}, late=late, whole=whole or bool(dead))
         seen = self._work.checkpoint_if_changed(request)
         self.close_dead_sessions(dead, seen, at)
+        self.end_late_turns(late, seen, at)
         return seen
+
+    def late_turns(self) -> "tuple[LateTurn, ...]":
+        """The turn of an unknown author that a look may begin, while somebody watches the tree."""
+        for row in self._ledger.sessions.held():
+            if row.agent == words.UNKNOWN and machine.is_alive(row.holder):
+                is_on = self._work.rules.is_recording()
+                return (self._late_turn(row, unknown=True),) if is_on else ()
+        return ()
+
+    def _late_turn(
+        self,
+        row: "SessionRow",
+        *,
+        label: str = "",
+        began: int = 0,
+        unknown: bool = False,
+    ) -> LateTurn:
+        id, git = ids.from_entropy(os.urandom(8)), self._work.git_known()
+        return LateTurn(id, row.id, row.opened, began, git, label=label, unknown=unknown)
+
+    def end_late_turns(self, late: "tuple[LateTurn, ...]", seen: "Checkpoint", at: int) -> None:
+        """End the turns that a look began and that were over by then."""
+        begun = (self._ledger.turns.find(turn.id) for turn in late if turn.unknown)
+        rows = [row for row in begun if row is not None]
+        if rows:
+            facts = self._ending(at, seen, at).of_turns(rows, words.DONE, self._work.git_facts())
+            self._conclude(facts, at, at, turns=[row.number for row in rows])
 
     def dead_sessions(self, at: int) -> "list[tuple[SessionRow, int]]":
         """Sessions that nobody will end, each with the time at which it is taken to have ended.

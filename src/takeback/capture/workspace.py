@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from takeback.model.text.json_text import Json
     from takeback.objects.object_store import ObjectStore
     from takeback.ports import Progress
-    from takeback.worktree.watch import PartialScan
+    from takeback.worktree.watch import PartialScan, Watch
 
 _left_alone: "list[Store]" = []
 """Stores of the process that this one was forked from; never closed here."""
@@ -168,6 +168,11 @@ class Workspace:
         if self._partial_scan is None:
             self._partial_scan = PartialScan(Watch(self.root))
 
+    @property
+    def watch(self) -> "Watch | None":
+        """The watch on the tree, if there is one."""
+        return None if self._partial_scan is None else self._partial_scan.watch
+
     def settle_watch(self) -> None:
         """Let the watch, if there is one, catch up with the last look."""
         if self._partial_scan is not None:
@@ -205,7 +210,8 @@ class Workspace:
             from takeback.capture import attribution
 
             now = time.time_ns()
-            asked = attribution.Asked(request.closing, now, slack, self.rules.is_remote)
+            late = tuple(turn.window() for turn in request.late)
+            asked = attribution.Asked(request.closing, now, slack, self.rules.is_remote, late)
             if finish is None:
                 return attribution.authors(self.ledger, deltas, asked, self._partial_scan)
             found = attribution.authors(self.ledger, deltas, asked)
@@ -259,6 +265,10 @@ class Workspace:
         if known is None or git_changes.is_new_ground(before, now):
             facts["git_whole"] = [[name, value] for name, value in now.items()]
         return facts
+
+    def git_known(self) -> "Json":
+        """What the user's git looked like when it was last looked at. With the lock held."""
+        return self._git_in_short(self.ledger.git.head())
 
     def _git_in_short(self, state: "Mapping[str, str]") -> "Json":
         return [state.get(name) for name in ("branch", "head", "index", "refs")] if state else None

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 _DEBUG = "TAKEBACK_DEBUG"
 
 
-def _report(problem: Exception, screen: "Screen") -> int:
+def report_bug(problem: Exception, screen: "Screen") -> int:
     """Show what went wrong; the exit code. With `TAKEBACK_DEBUG=1`, the traceback, too."""
     if os.environ.get(_DEBUG, "0") != "0":
         screen.note(_details(problem))
@@ -101,8 +101,8 @@ def _written(text: str) -> str:
 
 COMMANDS = tuple(
     """
-    checkpoint run undo redo rollback apply log show diff sessions extract verify keep gc usage
-    forget relocate projects config doctor install uninstall pause resume off on
+    checkpoint run watch undo redo rollback apply log show why diff sessions extract verify keep gc
+    usage forget relocate projects config doctor install uninstall pause resume off on
     hook completion man demo
     """.split()
 )
@@ -112,10 +112,8 @@ INTERRUPTED = 130
 
 def main(argv: "list[str] | None" = None) -> int:
     words = sys.argv[1:] if argv is None else argv
-    if words[:1] == ["__complete"]:
-        from takeback.cli import completion
-
-        return completion.answer(words[1:], Screen())
+    if words[:1] in (["__complete"], ["__typed"]):
+        return _answer(*words)
     screen = Screen(json="--json" in parser.own(words), color=parser.color(words))
     try:
         try:
@@ -132,7 +130,18 @@ def main(argv: "list[str] | None" = None) -> int:
         # Whoever read our output has gone.
         return 0
     except Exception as problem:  # noqa: BLE001 -- nobody shall have to read a traceback
-        return _report(problem, screen)
+        return report_bug(problem, screen)
+
+
+def _answer(question: str, *words: str) -> int:
+    """What programs ask of ours: a shell for what can be typed, a hook for what was."""
+    if question == "__typed":
+        from takeback.cli.screens import typed
+
+        return typed.main()
+    from takeback.cli import completion
+
+    return completion.answer(list(words), Screen())
 
 
 def entry() -> "NoReturn":

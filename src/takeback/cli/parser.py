@@ -42,6 +42,7 @@ class Command(Value):
     An operand in brackets may be left out, one that ends with `…` given several times. A last
     one that begins with `--` stands for everything after that mark: see `Arguments.rest`. `group`
     is where the help lists it; `warning` says what it changes, where a slip would cost something.
+    `inverse` is the command that reverses it, and has no line of its own on the first page of help.
     """
 
     name: str
@@ -52,6 +53,7 @@ class Command(Value):
     examples: "tuple[tuple[str, str], ...]" = ()
     group: str = "Care"
     warning: str = ""
+    inverse: str = ""
 
 
 EVERYDAY, LOOK, AGENTS, CARE, HIDDEN = "Everyday", "Look", "Agents", "Care", ""
@@ -263,7 +265,12 @@ def _option_meant(flag: str, command: Command, options: "dict[str, Option]") -> 
 def page_one(commands: "Sequence[Command]", screen: "Screen") -> None:
     """The help that fits a screen: what one needs each day in full, the rest by name."""
     screen.say("Takeback: undo what an AI agent did to your files. `tb` is short for `takeback`.")
-    shown = [each for each in commands if each.group not in (CARE, HIDDEN)]
+    inverses = {each.inverse for each in commands}
+    shown = [
+        each
+        for each in commands
+        if each.group not in (CARE, HIDDEN) and (each.name not in inverses or not each.name)
+    ]
     room = max(len(_called(each)) for each in shown)
     for group in (EVERYDAY, LOOK, AGENTS):
         screen.say(screen.style(group, "bold"))
@@ -275,7 +282,6 @@ def page_one(commands: "Sequence[Command]", screen: "Screen") -> None:
     half = (len(names) + 1) // 2
     for some in (names[:half], names[half:]):
         screen.say("  " + " ".join(some))
-    screen.say()
     screen.say("`tb help COMMAND` explains one, with examples; `tb help all` lists all commands.")
 
 
@@ -283,6 +289,8 @@ def _called(command: Command) -> str:
     """A command with its first operands; without any name it is the program alone."""
     if not command.name:
         return "takeback"
+    if command.inverse:
+        return f"{command.name}, {command.inverse}"
     first = [each.removeprefix("-- ") for each in command.operands if not each.startswith("[--")]
     return " ".join((command.name, *first))
 

@@ -59,6 +59,7 @@ _MEANT = {
     "setup": (("install", "lets agents call Takeback"),),
     "commit": (_CHECKPOINT,),
     "tag": (_CHECKPOINT, ("keep REF -m NAME", "names an earlier state, and keeps it")),
+    "name": (_CHECKPOINT, ("keep REF -m NAME", "names an earlier state, and keeps it")),
     "stash": (_CHECKPOINT, _ROLLBACK),
     "search": (("log --grep TEXT", "lists the turns whose prompt has a text"), _TOUCHED),
     "grep": (("log --grep TEXT", "lists the turns whose prompt has a text"),),

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from signal import Signals
     from subprocess import Popen
+    from typing import Self
 
     Word = str | bytes
 
@@ -19,6 +20,8 @@ _DETACH = (
     'TAKEBACK_HOME=$1; export TAKEBACK_HOME; shift; nice -n 10 "$@" </dev/null >/dev/null 2>&1 &'
 )
 _PIPED = 'text=$1; shift; printf %s "$text" | "$@" >/dev/null 2>&1 &'
+_ASIDE = 'exec 3<&0; "$@" <&3 3<&- &'
+"""A shell that ends at once; it would take stdin from a program that goes on, so that is kept."""
 _LONGEST_START = 5.0
 
 
@@ -188,6 +191,75 @@ def start_ourselves(*words: "Word", home: bytes) -> bool:
         return shell.wait(_LONGEST_START) == 0
     except (OSError, TimeoutExpired):
         return False
+
+
+class Asked:
+    """A Takeback that works on a question, and goes on if nobody waits for its answer."""
+
+    def __init__(self, shell: "Popen[bytes]") -> None:
+        assert shell.stdin is not None
+        assert shell.stdout is not None
+        self._shell = shell
+        self._question = shell.stdin
+        self._answer = shell.stdout
+
+    def answer(self, patience: float) -> "bytes | None":
+        """What it says: a length, and as many bytes; None if that takes more seconds."""
+        import select
+        import time
+
+        until, found = time.monotonic() + patience, b""
+        while (left := until - time.monotonic()) > 0:
+            if not select.select([self._answer], [], [], left)[0]:
+                break
+            piece = os.read(self._answer.fileno(), 1 << 16)
+            found += piece
+            length, _, data = found.partition(b"\n")
+            if not piece or (_ and len(data) >= int(length)):
+                return data
+        return None
+
+    def acknowledge(self) -> None:
+        """Tell it that the answer was read."""
+        from contextlib import suppress
+
+        with suppress(OSError):  # it was killed behind its answer
+            self._question.write(b".")
+            self._question.flush()
+
+    def __enter__(self) -> "Self":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        from contextlib import suppress
+
+        with suppress(OSError):
+            self._question.close()
+        self._answer.close()
+        self._shell.wait()  # it has ended long ago
+
+
+def ask_ourselves(word: str, question: bytes, *, environment: "Mapping[bytes, bytes]") -> Asked:
+    """Start a Takeback with a question on its stdin, which stays open for the acknowledgement.
+
+    It is in a session of its own, and its parent, a shell, ends at once: whoever kills us when we
+    took too long does not reach it.
+    """
+    from subprocess import DEVNULL, PIPE, Popen
+
+    shell = Popen(  # noqa: S603 -- our own program
+        ["/bin/sh", "-c", _ASIDE, "takeback", sys.executable, "-I", *_ourselves(), word],
+        cwd="/",
+        env={**os.environb, **environment},
+        stdin=PIPE,
+        stdout=PIPE,
+        stderr=DEVNULL,
+        start_new_session=True,
+    )
+    assert shell.stdin is not None
+    shell.stdin.write(question)
+    shell.stdin.flush()
+    return Asked(shell)
 
 
 def _ourselves() -> "list[str]":

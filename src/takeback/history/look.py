@@ -15,7 +15,7 @@ from takeback.errors import TakebackError
 from takeback.model import reasons
 from takeback.model.history import Change, Unrecorded
 from takeback.model.reasons import Reason
-from takeback.model.words import OMIT
+from takeback.model.words import OMIT, UNKNOWN
 from takeback.worktree.content import Patience
 from takeback.worktree.scan import Scan, StrangeRoot
 from takeback.worktree.stat_cache import StatCache
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from takeback.objects.object_store import ObjectStore
     from takeback.ports import Progress
     from takeback.store import Store
-    from takeback.worktree.folders import Folder
+    from takeback.worktree.folders import Folder, Node
 
 _TRIES = 3
 _MOST_FILES, _MOST_BYTES = 2_000, 32 << 20
@@ -90,7 +90,7 @@ class Look:
     ) -> "list[Folder]":
         """The folders in which something may have changed, described; none if nothing did."""
         if cache is not None:
-            scan = self._scan(_never)
+            scan = self.scan(_never)
             try:
                 root = scan.changes(cache.records)
                 return [] if root is None else self._described(scan, root)
@@ -101,13 +101,14 @@ class Look:
                 scan.close()
         from takeback.capture.manifests import Previous
 
-        scan = self._scan(Previous(objects(), newest).was_captured)
+        scan = self.scan(Previous(objects(), newest).was_captured)
         try:
             return self._described(scan, scan.whole())
         finally:
             scan.close()
 
-    def _scan(self, was_captured: "Callable[[bytes], bool]") -> Scan:
+    def scan(self, was_captured: "Callable[[bytes], bool]") -> Scan:
+        """A scan that respects what a look has to."""
         site = self._site
         return Scan(site.root, site.rules(was_captured), site.strangers, site.mounts)
 
@@ -152,6 +153,38 @@ def unrecorded(work: "Workspace") -> Unrecorded:
         return Unrecorded(problem=Reason(reasons.TOO_MUCH_TO_READ, files=problem.files))
     except TakebackError as problem:
         return Unrecorded(problem=Reason(reasons.NOT_LOOKED_AT, problem=str(problem)))
+
+
+def stamps(work: "Workspace") -> "tuple[int, int]":
+    """A mark of what differs from the newest checkpoint, and when the last of it was changed.
+
+    The mark is another one whenever something was changed since. Nothing is read but stamps.
+    """
+    with FailingAs(TakebackError, "the files could not be looked at"), work.rules.site() as site:
+        cache = StatCache(work.store.index_path, work.rules.mark(site))
+        _, is_known = newest_known(work.store, cache)
+        if not is_known or work.ledger.has_journal():
+            return 0, 0
+        scan = Look(site, FsClock(0, COARSE), None, None).scan(_never)
+        try:
+            root = scan.changes(cache.records)
+            if root is None:
+                return 0, 0
+            from takeback.capture.manifests import everything
+
+            found = [(folder.path(), *_stamps(node)) for folder, node in scan.pending]
+            # What was deleted is told by what is left.
+            sizes = [(folder.path(), len(folder.nodes)) for folder in everything(root)]
+            newest = max((node.ctime for _, node in scan.pending), default=0)
+            return hash((tuple(found), tuple(sizes), len(scan.removed))), newest
+        except StrangeRoot:
+            return -1, 0
+        finally:
+            scan.close()
+
+
+def _stamps(node: "Node") -> "tuple[bytes, int, int, int, int]":
+    return node.name, node.size, node.mtime, node.ctime, node.mode
 
 
 def _changes(work: "Workspace", site: "Site", at: int) -> "tuple[Change, ...]":
@@ -204,10 +237,15 @@ def _attributed(
     from takeback.capture.safe_points import SafePoints
     from takeback.history.timeline import fold
 
-    dead = SafePoints(work).dead_sessions(at) if work.ledger.sessions.has_open() else []
-    ends = {row.id: ended for row, ended in dead}
-    asked = attribution.Asked(ends, time.time_ns(), _slack(work, site), work.rules.is_remote)
-    authors = attribution.authors(work.ledger, changed, asked)
+    points, has_open = SafePoints(work), work.ledger.sessions.has_open()
+    dead, late = (points.dead_sessions(at), points.late_turns()) if has_open else ([], ())
+    ends, unknown = {row.id: ended for row, ended in dead}, tuple(turn.window() for turn in late)
+    slack, is_remote = _slack(work, site), work.rules.is_remote
+    asked = attribution.Asked(ends, time.time_ns(), slack, is_remote, unknown)
+    authors = [
+        author.replace(turn="") if author.how == UNKNOWN else author  # it is made by the next look
+        for author in attribution.authors(work.ledger, changed, asked)
+    ]
     return fold(
         Change(delta.path, delta.verb, author=author, raw_origin=delta.origin)
         for delta, author in zip(changed, authors, strict=True)

@@ -9,7 +9,7 @@ keys or by an index, never by looking at all of them.
 from itertools import islice
 
 from takeback.capture.checkpoint import Place, as_value
-from takeback.capture.safe_points import as_running
+from takeback.capture.running import as_running
 from takeback.disk import machine
 from takeback.errors import DamagedStoreError
 from takeback.history import references, retention

@@ -98,8 +98,12 @@ def _append(path: bytes, line: bytes) -> None:
 
 
 NOT_COVERED, REWOUND, RESTORED, OFF = "not covered", "rewound", "restored", "off"
-NEW_HISTORY = "new history"
+NEW_HISTORY, TYPED = "new history", "typed"
 """Reasons of answers."""
+
+
+PATIENCE = 8.0
+"""Seconds that a typed command may take: fewer than hooks wait for the helper, agents for hooks."""
 
 
 class HookContext(Value):
@@ -130,14 +134,11 @@ class HookListener:
         """The answer to a payload, as the agent reads it; `sender` is the process that sent it."""
         received = time.time_ns()
         context = HookContext(*words)
-        payload = parse(data)
-        agent = registry.agent_of(payload)
-        event = agent.read(payload)
-        event.folder = os.fsdecode(context.folder)
+        event = event_of(data, context)
         event.received = _sent(sender, received) if event.took >= 0 else received
-        event.delivery = os.fsdecode(context.delivery) or os.urandom(16).hex()
         event.sender = sender
-        output = agent.answer(event, handle(event, context, self._projects))
+        answer = _typed(event, words, data) or handle(event, context, self._projects)
+        output = event.agent.answer(event, answer)
         self._projects.rest()
         return json_text.dumps(output).encode() + b"\n" if output else b""
 
@@ -174,6 +175,16 @@ def hear(words: "tuple[bytes, ...]", data: bytes, sender: int = 0) -> bytes:
         listener.close()
 
 
+def event_of(data: bytes, context: HookContext) -> "HookEvent":
+    """The event that a payload reports."""
+    payload = parse(data)
+    event = registry.agent_of(payload).read(payload)
+    event.agent.read_files(event, os.fsdecode(context.user_home))
+    event.folder = os.fsdecode(context.folder)
+    event.delivery = os.fsdecode(context.delivery) or os.urandom(16).hex()
+    return event
+
+
 def parse(data: bytes) -> "Mapping[str, object]":
     """A payload, whatever was sent: what is no JSON object is an empty one."""
     text = data.decode("utf-8", "replace").strip()
@@ -192,6 +203,35 @@ def _leniently(text: str) -> object:
         return json.loads(text, strict=False)
     except (ValueError, RecursionError):
         return {}
+
+
+def _typed(event: "HookEvent", words: "tuple[bytes, ...]", data: bytes) -> "Answer | None":
+    """The answer to a prompt that is a command of ours; None if it is for the agent."""
+    if event.kind != kinds.PROMPT or "tb " not in event.prompt:
+        return None
+    from takeback.agents import typed
+
+    if not typed.is_ours(event) or not _is_typing_on(event, HookContext(*words)):
+        return None
+    from takeback.hooks import words as sentences
+
+    try:
+        text = typed.ask(words, data, event.received, PATIENCE)
+    except Exception as problem:  # noqa: BLE001 -- whatever it is, the prompt is not for the model
+        text = sentences.of_failed_typing(str(problem))
+    said = sentences.of_unfinished_typing() if text is None else text
+    return Answer(DENY, TYPED, to_user=said or sentences.of_failed_typing(""))
+
+
+def _is_typing_on(event: "HookEvent", context: HookContext) -> bool:
+    from takeback.errors import TakebackError
+    from takeback.upkeep.settings import Settings
+
+    try:
+        settings = Settings.at(_where(event, context), home=context.home)
+        return settings.one("hooks.typed").value is not False
+    except TakebackError:
+        return True
 
 
 def handle(event: "HookEvent", context: HookContext, projects: ProjectCache) -> Answer:
@@ -262,6 +302,9 @@ def _answer(project: "Project", session: str, event: "HookEvent", context: HookC
 
             work = project.workspace
             to_agent = words.of_note(notes.pending(work.ledger, work.held, session))
+            sessions = work.ledger.sessions
+            if event.kind == kinds.PROMPT and sessions.is_paused(sessions.get(session).number):
+                to_agent = "\n".join(filter(None, (to_agent, words.PAUSED)))
         if event.tells_of_prompts():
             from takeback.agents import rewinds
             from takeback.hooks import words
@@ -273,6 +316,12 @@ def _answer(project: "Project", session: str, event: "HookEvent", context: HookC
                 from takeback import listeners
 
                 listeners.tell_rewind(work.rules, event.agent.name, session, rewind)
+        if event.kind == kinds.PROMPT:
+            from takeback.agents import typed
+            from takeback.hooks import words
+
+            left = typed.take_result(project.workspace.store, session)
+            to_user = "\n".join(filter(None, (words.of_late_result(left), to_user)))
         reason = RESTORED if to_agent else REWOUND if to_user else ""
         return Answer(reason=reason, to_agent=to_agent, to_user=to_user)
     except Exception as problem:  # noqa: BLE001 -- whatever it is, it is not the agent's

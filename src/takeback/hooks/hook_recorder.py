@@ -10,9 +10,9 @@ import os
 import time
 
 from takeback.agents import agent as kinds
-from takeback.agents import refusals, requests, rewinds
+from takeback.agents import requests, rewinds
 from takeback.disk.failures import FailingAs
-from takeback.errors import TakebackError
+from takeback.errors import NothingToTakeBackError, TakebackError
 from takeback.model import tools, words
 
 TYPE_CHECKING = False
@@ -24,9 +24,13 @@ if TYPE_CHECKING:
 
 _MOMENT = 5_000_000_000
 """Nanoseconds within which the same prompt, without an id, is the same event sent twice."""
+_BLINK = 2_000_000_000
+"""Nanoseconds within which nobody types a command, reads what came of it, and types it again."""
 _SAFELY = FailingAs(TakebackError, "it could not be recorded")
 _BEGINS = (kinds.SESSION_STARTS, kinds.PROMPT, kinds.GOES_ON, kinds.BEFORE_TOOL)
 """What a session that ended goes on with; all else only matters if something is still open."""
+_OF_TURNS = (kinds.PROMPT, kinds.STOPS, kinds.FAILS, kinds.SESSION_ENDS)
+"""What says nothing about the turn if a sub-agent reports it."""
 _LEAVES_NO_MARK = (kinds.BEFORE_TOOL, kinds.BATCH_OVER)
 """Events that have the agent's ids, or a fact of their own: a second delivery changes nothing."""
 PROMPT_NOT_SEEN = "(the prompt was not seen)"
@@ -52,15 +56,15 @@ class HookRecorder:
         if record is None or not event.session:
             return None
         with _SAFELY, self._recorder.together():
-            self.refusal = refusals.again(self._ledger, event)
-            if self.refusal is not None or self._is_known(event):
+            if self._was_refused(event) or self._is_known(event):
                 return None
             session = self._session_of(event)
+            if event.subagent and event.kind in _OF_TURNS:
+                return None
             # At its end, also its own turn may have been interrupted.
             is_end = event.kind == kinds.SESSION_ENDS
             self._recorder.end_interrupted(but="" if is_end else session)
-            self.refusal = self._refused(session, event)
-            if self.refusal is not None:
+            if self._is_refused(session, event):
                 return session  # what is never made is no step
             record(self, session, event)
             self._mark(session, event)
@@ -83,18 +87,34 @@ class HookRecorder:
             is_tool = event.kind == kinds.AFTER_TOOL
             self._recorder.mark_handled(session, event.name, request, tool=is_tool)
 
-    def _refused(self, session: str, event: "HookEvent") -> "Refusal | None":
-        if not event.can_be_refused():
-            return None
-        kind, paths = tools.claim_of(event.tool, event.given, event.tool_kind)
-        cwd = os.fsencode(event.cwd) if event.cwd else None
-        call = refusals.Call(kind, self._recorder.named(paths, cwd), event.subagent)
-        id = self._turn_of(session, event)
-        turn = self._ledger.turns.find(id) if id is not None else None
-        return refusals.refuse(self._ledger, session, turn, event, call)
+    def _was_refused(self, event: "HookEvent") -> bool:
+        """Whether this very call was refused before: then it is again."""
+        if event.can_be_refused():
+            from takeback.agents import refusals
+
+            self.refusal = refusals.again(self._ledger, event)
+        return self.refusal is not None
+
+    def _is_refused(self, session: str, event: "HookEvent") -> bool:
+        if event.can_be_refused():
+            from takeback.agents import refusals
+
+            kind, paths = tools.claim_of(event.tool, event.given, event.tool_kind)
+            cwd = os.fsencode(event.cwd) if event.cwd else None
+            call = refusals.Call(kind, self._recorder.named(paths, cwd), event.subagent)
+            id = self._turn_of(session, event)
+            turn = self._ledger.turns.find(id) if id is not None else None
+            self.refusal = refusals.refuse(self._ledger, session, turn, event, call)
+        return self.refusal is not None
 
     def _session_of(self, event: "HookEvent") -> str:
         agent, own_id = event.agent.name, requests.clean(event.session)
+        if event.agent.subagents_start_silently and event.kind != kinds.SESSION_STARTS:
+            known = self._ledger.sessions.find(agent, own_id)
+            asker = self._ledger.sessions.with_subagent(agent) if known is None else None
+            if asker is not None:
+                event.subagent = own_id
+                return asker
         reads = event.kind == kinds.BEFORE_TOOL and event.tool_kind == words.READ
         if reads or event.kind not in _BEGINS:
             known = self._ledger.sessions.find(agent, own_id)
@@ -111,6 +131,20 @@ class HookRecorder:
         newest = self._ledger.turns.newest_beginning(session)
         if newest is not None and not event.turn and _is_the_same(event, newest):
             return
+        self._recorder.start_turn(
+            session,
+            event.prompt,
+            whole=False,
+            interrupted=self._end_before(session, event, newest),
+            conversation={"transcript": event.transcript, "prompt": event.turn},
+            process=event.process(),
+            request=_request(event, event.turn, requests.PROMPT),
+        )
+
+    def _end_before(
+        self, session: str, event: "HookEvent", newest: "Beginning | None"
+    ) -> "int | None":
+        """End what a prompt shows to be over; when the turn before was interrupted, if it was."""
         interrupted = rewinds.nanoseconds(event.interrupted_at())
         if newest is not None and not event.turn and (interrupted or 0) < newest.started:
             interrupted = None  # of an earlier turn: not every record says where turns begin
@@ -118,14 +152,38 @@ class HookRecorder:
             for step in self._ledger.steps.background_shells(session):
                 self._recorder.end_step(step, words.DONE)
         self._refuse_waiting(session, event)
-        self._recorder.start_turn(
-            session,
-            event.prompt,
-            whole=False,
-            interrupted=interrupted,
-            conversation={"transcript": event.transcript, "prompt": event.turn},
-            process=event.process(),
-            request=_request(event, event.turn, requests.PROMPT),
+        return interrupted
+
+    def known_session(self, event: "HookEvent") -> str:
+        """The id of the session that an event is from; empty if nothing was recorded of it."""
+        row = self._ledger.sessions.find(event.agent.name, requests.clean(event.session))
+        return row.id if row is not None else ""
+
+    def end_before(self, session: str, event: "HookEvent") -> None:
+        """Record what a prompt says of the turns before it, without beginning one."""
+        with _SAFELY, self._recorder.together():
+            newest = self._ledger.turns.newest_beginning(session)
+            if newest is not None and newest.started > event.received:
+                raise NothingToTakeBackError("a later prompt began before this could be done")
+            self._recorder.end_interrupted(but=session)
+            over = self._end_before(session, event, newest)
+            row = self._ledger.sessions.get(session)
+            for turn in self._ledger.turns.running(row.number):
+                self._recorder.end_turn(turn.id, words.INTERRUPTED, ended=over)
+
+    def typed_request(self, event: "HookEvent") -> str:
+        """The request of a prompt that is a command of ours.
+
+        One without an id that was sent twice has that of the restore that the first one made.
+        """
+        newest = self._ledger.stack.between(0, 1 << 62, 1)
+        made = self._ledger.event(newest[0].event) if newest else None
+        if made is None or event.turn or event.stamp:
+            return requests.typed(event)
+        request = made.request or ""
+        is_like = request.startswith("hook ") and request.endswith(" " + requests.likeness(event))
+        return (
+            request if is_like and abs(made.at - event.received) < _BLINK else requests.typed(event)
         )
 
     def _goes_on(self, session: str, event: "HookEvent") -> None:
@@ -143,9 +201,7 @@ class HookRecorder:
 
     def _stops(self, session: str, event: "HookEvent") -> None:
         turn = self._turn_of(session, event)
-        if turn is None:
-            return
-        if event.agent.subagents_stop_alike and self._ledger.steps.running(turn, words.AGENT):
+        if turn is None or self._is_of_subagent(turn, event):
             return
         if event.agent.reports_background_ends:
             # What began would have reported its end.
@@ -156,10 +212,22 @@ class HookRecorder:
                 self._recorder.detach_step(step)
         self._recorder.end_turn(turn, _STATUS[event.kind], request=requests.delivery(event))
 
+    def _is_of_subagent(self, turn: str, event: "HookEvent") -> bool:
+        """Whether a sub-agent stopped, and not the turn; an interruption stops all of them."""
+        if not event.agent.subagents_stop_alike or event.kind == kinds.INTERRUPTS:
+            return False
+        return bool(self._ledger.steps.running(turn, words.AGENT))
+
     def _session_ends(self, session: str, event: "HookEvent") -> None:
+        goes_on = event.agent.ends_before_background
+        if goes_on and self._ledger.steps.in_background(session):
+            return
         if self._is_outdated(session, event):
             return
         self._refuse_waiting(session, event)
+        if event.agent.hides_stops:
+            for turn in self._ledger.turns.running(self._ledger.sessions.get(session).number):
+                self._recorder.end_turn(turn.id, words.DONE)
         self._recorder.end_session(session, request=requests.delivery(event))
 
     def _is_outdated(self, session: str, event: "HookEvent") -> bool:
@@ -187,8 +255,22 @@ class HookRecorder:
     # -- steps -----------------------------------------------------------------------------
 
     def _before_tool(self, session: str, event: "HookEvent") -> None:
-        if event.tool_kind != words.READ:
-            self._begin(session, event)
+        if event.tool_kind == words.READ:
+            return
+        if event.agent.hides_prompts and not event.subagent:
+            self._begin_hidden(session, event)
+        self._begin(session, event)
+
+    def _begin_hidden(self, session: str, event: "HookEvent") -> None:
+        """Begin the turn of a prompt that no event reported, unless it is known by now."""
+        event.turn, prompt = event.agent.newest_prompt(event.transcript)
+        event.prompt = prompt or PROMPT_NOT_SEEN
+        if event.turn:
+            request = requests.part_of(event, event.turn, requests.PROMPT)
+            if self._ledger.requested(request) is None:
+                self._prompt(session, event)
+        elif not self._ledger.turns.running(self._ledger.sessions.get(session).number):
+            self._begin_unseen(session, event)
 
     def _begin(self, session: str, event: "HookEvent", *, missed: bool = False) -> str:
         kind, paths = tools.claim_of(event.tool, event.given, event.tool_kind)
@@ -232,8 +314,12 @@ class HookRecorder:
         if step is not None and began is not None:
             self._recorder.begin_step(step, began)
         if step is not None and event.background:
-            # Under this name it is found when the agent reports that it is done.
-            self._recorder.detach_step(step, request=_request(event, event.task, requests.TASK))
+            # Under this name it is found when the agent reports that it is done. An agent that is
+            # started again may use a name again.
+            named = _request(event, event.task, requests.TASK)
+            is_new = self._ledger.requested(named) is None
+            request = named if is_new else requests.delivery(event)
+            self._recorder.detach_step(step, request=request)
         else:
             status = words.FAILED if event.failed else words.DONE
             self._end(step, status, requests.delivery(event), event)

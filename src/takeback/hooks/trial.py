@@ -16,6 +16,7 @@ from takeback.agents.agent import Trial
 from takeback.disk import programs
 from takeback.errors import TakebackError
 from takeback.hooks import command
+from takeback.hooks.hook_recorder import PROMPT_NOT_SEEN
 from takeback.model.value import Value
 
 TYPE_CHECKING = False
@@ -108,7 +109,8 @@ class _Player:
             file.write(data)
 
     def _send(self, kind: str) -> None:
-        event, payload = self._agent.event_of(kind), self._agent.trial(kind, self._trial)
+        event = self._agent.event_of(kind)
+        payload = self._agent.trial(kind, self._trial) if event else None
         if payload is None:
             return
         began = time.monotonic()
@@ -144,7 +146,8 @@ class _Player:
             raise _failed("nothing was recorded")
         with found as project:
             turns = project.log().turns
-            if [turn.label for turn in turns] != [_PROMPT]:
+            label = PROMPT_NOT_SEEN if self._agent.hides_prompts else _PROMPT
+            if [turn.label for turn in turns] != [label]:
                 raise _failed("the prompt is not in the log")
             seen = {change.path: change.verb for change in turns[0].changes}
             if seen != {"kept.txt": "write", "lost.txt": "delete", "new.txt": "create"}:

@@ -44,13 +44,16 @@ def of_note(note: "Note | None") -> str:
     return text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"
 
 
+PAUSED = (
+    "Takeback: paused by the user. No tool is run until the user resumes this session. Do not try"
+    " again: say what you were about to do, and end your turn."
+)
+
+
 def of_refusal(refusal: "Refusal") -> str:
     """Why a call was refused, and what the agent shall do now."""
     if refusal.note is None:
-        return (
-            "Takeback: paused by the user. No tool is run until the user resumes this session. Do"
-            " not try again: say what you were about to do, and end your turn."
-        )
+        return PAUSED
     return (
         f"{of_note(refusal.note)}\nThis call was not run. Takeback refuses the first call after"
         " that, once: when you have read the files, go on from how they are now."
@@ -165,6 +168,24 @@ def of_new_history(root: bytes, before: str) -> str:
         f" begins here. `takeback relocate --join {before} -C {_quoted(root)}` continues the"
         " old one."
     )
+
+
+def of_unfinished_typing() -> str:
+    """What the user hears of a command that takes longer than the agent waits."""
+    return "Takeback is still at work on this. It tells you the result with your next prompt."
+
+
+def of_failed_typing(problem: str) -> str:
+    """What the user hears of a command that could not be run."""
+    why = f" ({problem})" if problem else ""
+    return (
+        f"Takeback could not do this here{why}. Run it in a terminal; `takeback doctor` checks why."
+    )
+
+
+def of_late_result(text: str) -> str:
+    """The result of a command that took too long, with the next prompt."""
+    return f"Takeback, on what you typed before:\n{text}" if text else ""
 
 
 def _quoted(path: bytes) -> str:

@@ -343,7 +343,7 @@ class Deltas(Group):
 
     def perhaps(self, turn: int) -> "list[bytes]":
         """What changed when it is not known whether a command of a turn ran."""
-        return self._doubtful(turn, words.PERHAPS, interactive=False)
+        return self._doubtful(turn)
 
     def at_terminal(self, turn: int) -> "list[bytes]":
         """What changed while a command of a turn had the user's terminal."""
@@ -351,9 +351,15 @@ class Deltas(Group):
 
     def unreported(self, turn: int) -> "list[bytes]":
         """What changed in a turn of an agent that reported no tool."""
-        return self._doubtful(turn, words.UNREPORTED, interactive=False)
+        return self._doubtful(turn, words.UNREPORTED)
 
-    def _doubtful(self, turn: int, how: str, *, interactive: bool) -> "list[bytes]":
+    def by_unknown(self, turn: int) -> "list[bytes]":
+        """What only `takeback watch` saw."""
+        return self._doubtful(turn, words.UNKNOWN)
+
+    def _doubtful(
+        self, turn: int, how: str = words.PERHAPS, *, interactive: bool = False
+    ) -> "list[bytes]":
         query = (
             "SELECT DISTINCT d.path FROM deltas d LEFT JOIN steps s ON s.number = d.step"
             " WHERE d.turn = ? AND d.how = ? AND coalesce(s.interactive, 0) = ? ORDER BY d.path"

@@ -427,16 +427,19 @@ class Ledger:
         packs: "list[SealedPack]",
         told: "Mapping[str, Json]",
         *,
+        first: "list[NewEvent] | None" = None,
         parents: "tuple[int, ...]" = (),
         request: "str | None" = None,
         finish: "Finish | None" = None,
     ) -> CheckpointRow:
         """Commit a checkpoint with its packs, its deltas and its event. After this it exists.
 
-        `finish` is what becomes true with it: the restore that made the tree what it is.
+        `first` are events that it needs. `finish` is the restore that made the tree what it is.
         """
         self.commit_sent = False
         self._begin()
+        for fact in first or ():
+            self._append(fact)
         place = {"line": self.line, "parent": self.checkpoints.id_of(row.parent or 0) or None}
         payload = {**row_facts(row), **place, "packs": pack_facts(packs), **told}
         taken = NewEvent(CHECKPOINT_TAKEN, payload, row.created, parents=parents, request=request)

@@ -245,6 +245,16 @@ class Sessions(Table):
         """The session with this id."""
         return next(iter(self._some("WHERE id = ?", (id,))), None)
 
+    def with_subagent(self, agent: str) -> "str | None":
+        """The session of an agent in which a sub-agent works, the last that began one."""
+        query = (
+            "SELECT z.id FROM steps s JOIN turns t ON t.number = s.turn"
+            " JOIN sessions z ON z.number = t.session WHERE s.closed IS NULL AND s.kind = ?"
+            f" AND z.agent = ? AND t.{self._here} ORDER BY s.number DESC LIMIT 1"
+        )
+        id: str | None = self._reader.value(query, (words.AGENT, agent))
+        return id
+
     def numbered(self, number: int) -> SessionRow:
         """The session with a number."""
         return self._some("WHERE number = ?", (number,))[0]
@@ -281,6 +291,10 @@ class Sessions(Table):
     def open(self) -> "list[SessionRow]":
         """The sessions that have not ended."""
         return self._some("WHERE ended IS NULL ORDER BY number")
+
+    def is_paused(self, number: int) -> bool:
+        """Whether a session is paused, or all of them are."""
+        return self._reader.has("SELECT 1 FROM pauses WHERE session IN (0, ?)", (number,))
 
     def paused(self) -> "dict[int, int]":
         """When sessions were paused, by their numbers; 0 stands for all of them."""
@@ -566,6 +580,10 @@ class Steps(Table):
         query = _OPEN + "s.kind = ? AND z.id = ? AND s.background"
         return self._reader.column(query, (words.SHELL, session))
 
+    def in_background(self, session: str) -> "list[str]":
+        """The steps of a session, commands and sub-agents, that go on in the background."""
+        return self._reader.column(_OPEN + "z.id = ? AND s.background", (session,))
+
     def running(self, turn: str, kind: str) -> "list[str]":
         """The steps of a kind in a turn that run, and are not in the background."""
         query = _OPEN + "s.kind = ? AND t.id = ? AND NOT s.background"
@@ -575,10 +593,10 @@ class Steps(Table):
         """The oldest step of a turn that runs and whose hook had this likeness."""
         query = (
             "SELECT s.id FROM steps s JOIN turns t ON t.number = s.turn JOIN events e"
-            " ON e.seq = s.opened WHERE s.closed IS NULL AND NOT s.background AND t.id = ?"
+            " ON e.seq = s.opened WHERE s.closed IS NULL AND s.background <> ? AND t.id = ?"
             " AND e.request LIKE 'hook % ' || ? ORDER BY s.number LIMIT 1"
         )
-        id: str | None = self._reader.value(query, (turn, likeness))
+        id: str | None = self._reader.value(query, (DETACHED, turn, likeness))
         return id
 
     def find_running(self, session: str, tool: str, summary: str) -> "str | None":

@@ -64,6 +64,7 @@ def doubts(ledger: "Ledger", item: "Item") -> "Iterator[Reason]":
         (ledger.deltas.perhaps(item.number), reasons.PERHAPS_RAN),
         (ledger.deltas.at_terminal(item.number), reasons.AT_TERMINAL),
         (ledger.deltas.unreported(item.number), reasons.NO_TOOL_EVENT),
+        (ledger.deltas.by_unknown(item.number), reasons.UNKNOWN_AUTHOR),
     ):
         paths = tuple(os.fsdecode(path) for path in found if not tools.is_agents_own(path))
         if paths:

@@ -3,8 +3,6 @@
 Everything happens under the lock of the project. The look makes a checkpoint if anything
 changed, so what a plan speaks of is in the store before it is touched: that is the safety
 checkpoint, and the way back.
-
-The report of a restore that was done before, from what its event says: for a second request.
 """
 
 import os
@@ -12,7 +10,8 @@ import time
 
 from takeback.capture.changes import Trees
 from takeback.capture.checkpoint import NOTHING, Place, Request
-from takeback.capture.safe_points import SafePoints, touched_sessions
+from takeback.capture.running import touched_sessions
+from takeback.capture.safe_points import SafePoints
 from takeback.disk import descent
 from takeback.errors import (
     BlockedError,
@@ -263,7 +262,7 @@ class Restorer(SafePoints):
         modes: "Mapping[bytes, int] | None" = None,
     ) -> "CheckpointRow":
         at = self._looked = time.time_ns()
-        dead = self.dead_sessions(at)
+        dead, late = self.dead_sessions(at), self.late_turns()
         request = Request(
             at,
             Place(title="before a restore"),
@@ -273,9 +272,11 @@ class Restorer(SafePoints):
             again=again,
             modes=modes or NOTHING,
             progress=self._work.progress,
+            late=late,
         )
         seen = self._work.checkpoint_if_changed(request)
         self.close_dead_sessions(dead, seen, at)
+        self.end_late_turns(late, seen, at)
         return self._row(seen)
 
     def _planned(

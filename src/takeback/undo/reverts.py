@@ -56,7 +56,15 @@ def rows_outside(ledger: "Ledger", turns: "Sequence[int]") -> "list[OutsideRow]"
 
 
 _RESTORED_BY = "a restore"
-_DOUBTS = ("", words.NAMED, words.BY_TURN, words.BY_SHELL, words.PERHAPS, words.UNREPORTED)
+_DOUBTS = (
+    "",
+    words.NAMED,
+    words.BY_TURN,
+    words.BY_SHELL,
+    words.PERHAPS,
+    words.UNREPORTED,
+    words.UNKNOWN,
+)
 """How it is known whose change something is, the most certain first."""
 
 

@@ -23,7 +23,7 @@ from takeback.model import plan
 from takeback.model.history import NextUndo
 from takeback.model.reasons import Action
 from takeback.model.value import Value
-from takeback.model.words import ROLLBACK, UNDO
+from takeback.model.words import ROLLBACK, UNDO, UNKNOWN
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -115,16 +115,21 @@ def newest(ledger: "Ledger", session: "int | None" = None) -> "Item | None":
     return entry
 
 
-def with_next_undo(ledger: "Ledger", seen: "Unrecorded", read: "Read") -> "Unrecorded":
+def with_next_undo(
+    ledger: "Ledger", seen: "Unrecorded", read: "Read", session: "int | None" = None
+) -> "Unrecorded":
     """What changed just now, and what a bare undo takes back; it would look first, too."""
     seen = seen.replace(raw_marked=_still_marked(ledger, read))
+    if any(change.author.how == UNKNOWN for change in seen.changes):
+        return seen  # undo makes a turn of it first, which has no id yet
     working = {change.author.turn for change in seen.changes} - {""}
-    found = [turn(ledger, number) for id in working if (number := ledger.turns.number_of(id))]
-    latest = newest(ledger)
+    rows = [row for id in working if (row := ledger.turns.find(id)) is not None]
+    found = [_of_turn(ledger, row) for row in rows if session in (None, row.session)]
+    latest = newest(ledger, session)
     item = max([*found, latest] if latest else found, key=lambda item: item.opened, default=None)
     if item is None:
         return seen
-    kept, entry = retention.is_whole(ledger, item.before), newest_entry(ledger)
+    kept, entry = retention.is_whole(ledger, item.before), newest_entry(ledger, session)
     is_shared = item is latest and (entry is None or entry.opened != item.opened)
     return seen.replace(undo=NextUndo(item.id, item.title, item.agent, kept, is_shared))
 

@@ -445,7 +445,8 @@ class Forgetting:
         store.objects.close()
         self.publish()
         store.ledger.refuse_newer()
-        for path in (*store.litter(), *store.objects.unknown_files(), *store.stat_caches()):
+        caches = (*store.stat_caches(), *store.results())
+        for path in (*store.litter(), *store.objects.unknown_files(), *caches):
             self._remove(path)
         for folder in (store.packs_dir, store.git_dir):
             operations.fsync_dir(folder)

@@ -46,9 +46,8 @@ _OURS = frozenset(
         "deltas", "detail", "dropped", "entry", "events", "files", "holder", "inside",
         "kept", "kind", "left", "line", "looked", "losses", "marked", "objects", "outside",
         "owners", "packs", "parent", "partly", "paths", "process", "rescued", "restore", "root",
-        "running", "saves",
-        "secrets", "session", "status", "step", "target", "took", "tree", "turn", "turns", "verb",
-        "view", "when",
+        "running", "saves", "secrets", "session", "status", "step", "target", "took", "tree",
+        "turn", "turns", "verb", "view", "when",
     )
 )  # fmt: skip
 """What of an event is made of ids, hashes and words of our own, or is seen to one by one."""

@@ -183,6 +183,8 @@ ALL = (
             "whether agents are recorded; the commands `off` and `on` set it"),
     Setting("recording.safe_points", CHOICE, "step",
             "how often a session makes checkpoints", ("turn", "step", "call")),
+    Setting("hooks.typed", SWITCH, True,
+            "whether `tb undo` typed into an agent is done at once; else the model gets it"),
     Setting("restore.listeners", COMMANDS, [],
             "programs that get the paths a restore changed"),
     Setting("retention.days", AGE, retention.DAYS,
@@ -200,6 +202,10 @@ ALL = (
             ("on", "off")),
     Setting("secrets.names", NAMES, [],
             "more secret files, never shown: `NAME`, `FOLDER/NAME`, `*.ENDING`"),
+    Setting("watch.quiet", NUMBER, 10,
+            "seconds without a change after which `watch` records a turn"),
+    Setting("watch.longest", NUMBER, 600,
+            "seconds after which `watch` records one even if files keep changing"),
 )  # fmt: skip
 
 

@@ -54,24 +54,24 @@ class Inotify:
         import ctypes
 
         self._calls = ctypes.CDLL(None, use_errno=True)
-        self._fd = self._done(self._calls.inotify_init1(os.O_NONBLOCK | os.O_CLOEXEC))
+        self.fd = self._done(self._calls.inotify_init1(os.O_NONBLOCK | os.O_CLOEXEC))
 
     def close(self) -> None:
-        fd, self._fd = self._fd, -1
+        fd, self.fd = self.fd, -1
         if fd >= 0:
             os.close(fd)
 
     def add(self, folder: bytes) -> int:
-        return self._done(self._calls.inotify_add_watch(self._fd, folder, _ASKED))
+        return self._done(self._calls.inotify_add_watch(self.fd, folder, _ASKED))
 
     def remove(self, number: int) -> None:
-        self._calls.inotify_rm_watch(self._fd, number)
+        self._calls.inotify_rm_watch(self.fd, number)
 
     def notes(self) -> "Iterator[tuple[int, int]]":
         """(number of the folder, what happened there) of all that was noted since the last time."""
         while True:
             try:
-                said = os.read(self._fd, _AT_ONCE)
+                said = os.read(self.fd, _AT_ONCE)
             except BlockingIOError:
                 return
             at = 0
@@ -127,6 +127,15 @@ class Watch:
         if self._notes is not None:
             self._read(self._notes)
         return self._pending if self._records is cache.records else None
+
+    def ready(self) -> int:
+        """The file to wait at until something happens; -1 if nobody notes that."""
+        return self._notes.fd if self._notes is not None else -1
+
+    def noted(self) -> None:
+        """Read what happened; the next look needs it."""
+        if self._notes is not None:
+            self._read(self._notes)
 
     def looked(self, cache: "StatCache") -> None:
         """What `changed` said was looked at, and the stat cache says how it was found."""
@@ -203,23 +212,23 @@ LONGEST = 60_000_000_000
 
 
 class PartialScan:
-    """What a watch spares one project's looks.
+    """What a `watch` spares one project's looks.
 
     `whole` is the last look at everything: the newest event by then, and when it began.
     """
 
     def __init__(self, watch: "Watch") -> None:
         self.whole = (0, 0)
-        self._watch = watch
+        self.watch = watch
         self._changed: set[bytes] | None = None
         self._is_whole = True
         self._now = (0, 0)
 
     def close(self) -> None:
-        self._watch.close()
+        self.watch.close()
 
     def settle(self) -> None:
-        self._watch.settle()
+        self.watch.settle()
 
     def intend(self, event: int, at: int, *, whole: bool) -> "PartialScan":
         """Say which look comes next: the newest event by then, and the time."""
@@ -229,7 +238,7 @@ class PartialScan:
         return self
 
     def folders(self, cache: "StatCache") -> "set[bytes] | None":
-        self._changed = self._watch.changed(cache)
+        self._changed = self.watch.changed(cache)
         if self._is_whole or self._changed is None:
             self._is_whole = True
             return None
@@ -240,6 +249,6 @@ class PartialScan:
         return self._changed is not None and path.rpartition(b"/")[0] not in self._changed
 
     def done(self, cache: "StatCache") -> None:
-        self._watch.looked(cache)
+        self.watch.looked(cache)
         if self._is_whole:
             self.whole = self._now

@@ -3,6 +3,7 @@
 import shlex
 import signal
 import subprocess
+import time
 from abc import ABC, abstractmethod
 from pathlib import Path
 from typing import Any, ClassVar
@@ -12,7 +13,7 @@ import pytest
 from clients import packages
 from clients.model import PATIENCE, Action, Answer
 from clients.place import Place
-from clients.screen import Screen
+from clients.screen import ESCAPE, Screen
 
 
 class Running:
@@ -67,6 +68,10 @@ class Client(ABC):
     """What stands in the conversation after Esc."""
     ESCAPES = 1
     """How often Esc has to be pressed."""
+    AT_ONCE = True
+    """Whether its conversation has calls that were made at once as one answer of the model."""
+    MARK_IN_GIT = ""
+    """A file in the user's `.git` that it writes itself, which is not ours to take back."""
     HEALTHY = "last event in this project"
     """What `doctor` says about its hooks when they work."""
 
@@ -127,6 +132,12 @@ class Client(ABC):
     def sit_down(self, prompt: str, where: Path | None = None) -> Screen:
         """Start it in a terminal, with a prompt."""
         return Screen(self.screen_words(prompt), where or self.place.tree, self.environment)
+
+    def interrupt(self, screen: Screen) -> None:
+        """Stop it in the middle."""
+        for _ in range(self.ESCAPES):
+            screen.press(ESCAPE)
+            time.sleep(0.2)  # two at once would be another key
 
     # -- what its model says ---------------------------------------------------------------
 

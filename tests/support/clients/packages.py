@@ -143,10 +143,14 @@ def find_python(oldest: str) -> str:
     least = _order(oldest)
     if sys.version_info[:2] >= least:
         return sys.executable
+    pyenv = Path(os.environ.get("PYENV_ROOT") or os.path.expanduser("~/.pyenv"))
     for minor in range(int(least[1]), int(least[1]) + 4):
-        found = shutil.which(f"python3.{minor}")
-        if found and not subprocess.run([found, "-c", ""], check=False, timeout=60).returncode:
-            return found
+        # What pyenv puts into the path starts only the versions that were chosen.
+        installed = map(str, sorted(pyenv.glob(f"versions/3.{minor}.*/bin/python")))
+        for found in filter(None, (shutil.which(f"python3.{minor}"), *installed)):
+            trial = subprocess.run([found, "-c", ""], capture_output=True, check=False, timeout=60)
+            if not trial.returncode:
+                return found
     raise CannotInstallError(f"Python {oldest} or newer is missing")
 
 

@@ -6,16 +6,21 @@ from clients import packages
 from clients.claude_code import ClaudeCode
 from clients.client import Client
 from clients.codex import Codex
+from clients.copilot import Copilot
+from clients.droid import Droid
 from clients.gemini_cli import GeminiCli
+from clients.goose import Goose
+from clients.kimi_code import KimiCode
+from clients.mistral_vibe import MistralVibe
 from clients.opencode import Kilo, OpenCode
 from clients.pi import Pi
 from clients.qwen_code import QwenCode
 
-DEEP: tuple[type[Client], ...] = (ClaudeCode, Codex, GeminiCli, OpenCode)
+DEEP: tuple[type[Client], ...] = (ClaudeCode, Codex, GeminiCli, OpenCode, Copilot)
 """Those that all of `tests/clients` is about."""
-OTHERS: tuple[type[Client], ...] = (Kilo, Pi, QwenCode)
+OTHERS: tuple[type[Client], ...] = (QwenCode, Kilo, KimiCode, Droid, MistralVibe, Goose, Pi)
 """Those that `test_others.py` is about."""
-TRIMMED: tuple[type[Client], ...] = (ClaudeCode, Codex)
+TRIMMED: tuple[type[Client], ...] = (ClaudeCode, Codex, Copilot)
 """Those whose conversations `undo --resume` can trim."""
 TOLD: tuple[type[Client], ...] = (*TRIMMED, GeminiCli, QwenCode)
 """Those whose model hears of an undo at the next prompt (`test_going_on.py`)."""
@@ -27,7 +32,7 @@ BESIDE = {"ruflo": packages.Npm("ruflo", "3.42.5", "ruflo/bin/ruflo.js")}
 
 __all__ = [
     "ASKING", "BESIDE", "CLIENTS", "DEEP", "OTHERS", "TOLD", "TRIMMED",
-    "ClaudeCode", "Client", "Codex", "GeminiCli", "Kilo", "OpenCode", "Pi", "QwenCode",
+    "ClaudeCode", "Client", "Codex", "Copilot", "GeminiCli", "Kilo", "OpenCode", "Pi", "QwenCode",
 ]  # fmt: skip
 
 

@@ -17,6 +17,7 @@ COMMAND = Command(
     ),
     examples=(("takeback off", "record nothing"), ("takeback on", "record again")),
     group=AGENTS,
+    inverse="on",
     warning="stops recording agents",
 )
 

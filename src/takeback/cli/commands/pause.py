@@ -30,6 +30,7 @@ COMMAND = Command(
         ("takeback resume", "let all of them go on"),
     ),
     group=AGENTS,
+    inverse="resume",
     warning="stops agents before their next call",
 )
 

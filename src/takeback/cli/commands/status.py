@@ -16,7 +16,7 @@ from takeback.ledger.journal import ALL_SESSIONS
 from takeback.model import reasons
 from takeback.model.text.json_text import path_fields
 from takeback.model.text.safe_text import safe
-from takeback.model.words import IGNORED, REBUILDABLE, count, either, word
+from takeback.model.words import IGNORED, REBUILDABLE, count, word
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -92,8 +92,10 @@ def _agents(home: bytes) -> "tuple[list[tuple[str, str]], list[str]]":
         for agent in here
         if agent.name not in hooked
     ]
+    if len(rows) > 1:
+        rows.append(("takeback install --all", "record all of these"))
     if not here:
-        rows = [("takeback install AGENT", f"record each prompt of {either(installable())}")]
+        rows = [("takeback install AGENT", "record each prompt of an agent; --help lists them")]
     calls = [agent.title for agent in here if agent.name in hooked]
     return rows, [f"{title} calls Takeback already: its next prompt is recorded" for title in calls]
 

@@ -1,12 +1,13 @@
-"""`takeback uninstall AGENT`: take out of an agent's settings what `install` put in."""
+"""`takeback uninstall [AGENT…]`: take out of an agent's settings what `install` put in."""
 
 import os
 
 from takeback import environment
+from takeback.agents.registry import installable
 from takeback.cli.commands import install
-from takeback.cli.parser import AGENTS, Arguments, Command
+from takeback.cli.parser import AGENTS, Arguments, Command, Option
 from takeback.cli.screen import Screen, safe_line
-from takeback.errors import TakebackError
+from takeback.errors import TakebackError, UsageError
 from takeback.hooks import install as steps
 from takeback.hooks.settings import receipts
 from takeback.model.words import count
@@ -21,17 +22,18 @@ if TYPE_CHECKING:
 
 COMMAND = Command(
     "uninstall",
-    "remove Takeback from an agent's settings",
+    "remove Takeback from agents' settings",
     text=(
         "If the settings did not change since, they become what they were, to the byte. If they\n"
         "did, Takeback removes only its own hooks. Checkpoints and the log stay, and recorded\n"
         "turns can still be taken back."
     ),
     operands=(install.OPERAND,),
-    options=install.OPTIONS,
+    options=(Option(("--all",), "from the settings of all agents"), *install.OPTIONS),
     examples=(
         ("takeback uninstall claude-code", "out of your own settings"),
         ("takeback uninstall codex --project", "out of those of this project"),
+        ("takeback uninstall --all", "out of your own settings of all agents"),
     ),
     group=AGENTS,
     warning="changes the agent's settings",
@@ -39,7 +41,42 @@ COMMAND = Command(
 
 
 def run(given: "Arguments", screen: "Screen") -> int:
-    agent, scope = install.chosen(given)
+    scope, agents = install.scope_of(given), install.named(given)
+    if len(agents) == 1:
+        answer = _uninstall(agents[0], scope, given, screen)
+        if screen.json:
+            screen.data(answer)
+        return 0
+    agents = agents or [agent for agent in installable().values() if _is_there(agent, scope, given)]
+    if not given.operands and not given.has("all"):
+        raise UsageError("`uninstall` needs AGENT, or --all", hint=_meant(agents, scope))
+    if not agents and not screen.json:
+        screen.say("No agent calls Takeback; nothing to remove.")
+    return install.Tally(screen).each(agents, lambda agent: _uninstall(agent, scope, given, screen))
+
+
+def _meant(agents: "list[Agent]", scope: str) -> str:
+    if not agents:
+        return "no agent calls Takeback"
+    return ", ".join(f"`{install.opposite('uninstall', agent, scope)}`" for agent in agents)
+
+
+def _is_there(agent: "Agent", scope: str, given: "Arguments") -> bool:
+    """Whether the settings have hooks of ours, or cannot be read: then the uninstall says why."""
+    if scope == steps.PROJECT and agent.project_folder is None:
+        return False
+    home = environment.default_home()
+    path = install.path_of(agent, scope, given)
+    try:
+        shared = install.shared_removal(agent, scope, path, home)
+        return shared is not None or _changes(steps.removals(agent, path, home))
+    except TakebackError:
+        return True
+
+
+def _uninstall(
+    agent: "Agent", scope: str, given: "Arguments", screen: "Screen"
+) -> "dict[str, Json]":
     home = environment.default_home()
     path = install.path_of(agent, scope, given)
     made = steps.removals(agent, path, home)
@@ -50,7 +87,7 @@ def run(given: "Arguments", screen: "Screen") -> int:
     if shared is not None and not _changes(made):
         made = [shared]
     if screen.json:
-        screen.data(_as_json(agent, scope, made, is_trial=is_trial))
+        pass
     elif not _changes(made):
         screen.say(f"Takeback is not in {safe_line(os.fsdecode(path))}; nothing to remove.")
         for file, words in _elsewhere(agent, made, home):
@@ -61,7 +98,7 @@ def run(given: "Arguments", screen: "Screen") -> int:
         screen.note("nothing was written; the same command without --dry-run writes this")
     else:
         _tell(agent, scope, made, screen)
-    return 0
+    return _as_json(agent, scope, made, is_trial=is_trial)
 
 
 def _changes(made: "list[Removal]") -> bool:

@@ -74,6 +74,8 @@ def _by(changes: "Iterable[Change]", turns: "Iterable[RecordedTurn]") -> "dict[s
 def _called(author: "Author", turns: "Mapping[str, RecordedTurn]") -> str:
     if author.who == terms.SHARED:
         return "one of several sessions"
+    if author.how == terms.UNKNOWN:
+        return "an unknown author"
     if not author.turn:
         return "you"
     turn = turns.get(author.turn)
@@ -101,6 +103,8 @@ def note_undo(undo: "NextUndo | None", short: "Mapping[str, str]", screen: "Scre
         what = f'"{title}" ({short[undo.id]}, {safe_line(undo.agent)})'
     if undo.is_shared:
         screen.note(f"`takeback undo` asks first: what {what} did is shared with others")
+    elif undo.kept and undo.agent == terms.UNKNOWN:
+        screen.note(f"`takeback undo` asks first: it would take back {what}")
     elif undo.kept:
         screen.note(f"`takeback undo` takes back {what}")
     else:

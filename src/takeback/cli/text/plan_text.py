@@ -147,6 +147,7 @@ _DONE = {terms.UNDO: "Took back", terms.REDO: "Put back", terms.ROLLBACK: "Rolle
 _HOW = {
     terms.BY_SHELL: "by shell",
     terms.PERHAPS: "perhaps yours",
+    terms.UNKNOWN: "unknown author",
     terms.UNREPORTED: "without a tool event; perhaps yours",
 }
 _TOLD = {
@@ -170,12 +171,14 @@ STYLES = {
 STYLES |= {terms.MERGE: "cyan"}
 
 
-def preview(plan: "Plan", screen: "Screen", contents: "Contents") -> None:
+def preview(
+    plan: "Plan", screen: "Screen", contents: "Contents", *, most: int = _MOST_PREVIEWED
+) -> None:
     """What a plan would do: what is in the way first, then path by path, then what stays."""
     page = Page(plan, screen, contents)
     screen.say(page.would())
     page.whence()
-    page.changes(_MOST_PREVIEWED)
+    page.changes(most)
     page.what_stays(plan.kept)
     page.doubts()
     if plan.dependents:
@@ -193,6 +196,7 @@ def report(
     *,
     was_previewed: bool,
     besides: "Iterable[str]" = (),
+    most: int = _MOST_REPORTED,
 ) -> None:
     """What was done, and what `besides`; what a preview has shown already is not said again."""
     page = Page(made.plan, screen, contents)
@@ -206,7 +210,7 @@ def report(
     if was_previewed:
         page.part("Kept, because it was saved during the restore", made.kept)
     else:
-        page.changes(_MOST_REPORTED)
+        page.changes(most)
         page.what_stays([each for part in _parted(kept) if not _is_short(part) for each in part])
     page.part("Saved while this ran", made.rescued)
     if made.since_preview:

@@ -430,6 +430,10 @@ def _no_tool_event(facts: "Facts") -> str:
     return _perhaps_yours(facts, f"without a tool event while {turn} ran")
 
 
+def _unknown_author(facts: "Facts") -> str:
+    return _perhaps_yours(facts, "while `takeback watch` ran, by an unknown author")
+
+
 def _perhaps_yours(facts: "Facts", when: str) -> str:
     paths = facts["paths"]
     said = f"{count(len(paths), 'path')} changed {when}, and may be your own work"
@@ -507,6 +511,7 @@ _MADE: "dict[str, Callable[[Facts], str]]" = {
     reasons.PERHAPS_RAN: _perhaps_ran,
     reasons.AT_TERMINAL: _at_terminal,
     reasons.NO_TOOL_EVENT: _no_tool_event,
+    reasons.UNKNOWN_AUTHOR: _unknown_author,
     reasons.OUTSIDE_CHANGES: _outside_changes,
     reasons.OUTSIDE_STAYS: _outside_stays,
     reasons.TAKEN_BACK: _taken_back,

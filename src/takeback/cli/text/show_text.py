@@ -43,12 +43,16 @@ _LINES_OF_OUTPUT = 3
 _MOST_OF_STEP = 12
 _DEEPEST = 6
 """Steps further down are not indented any more."""
-_HOW = {
+_MOST_NAMED = 3
+_KNOWN = {
+    terms.NAMED: "by edit tools",
     terms.BY_SHELL: "by shell",
-    terms.BY_TURN: "",
+    terms.BY_TURN: "during the turn",
     terms.PERHAPS: "perhaps yours",
     terms.UNREPORTED: "without a tool event; perhaps yours",
+    terms.UNKNOWN: "unknown author",
 }
+_HOW = {**_KNOWN, terms.NAMED: "named", terms.BY_TURN: ""}
 
 
 def turn(found: "RecordedTurn", screen: "Screen", now: float) -> None:
@@ -96,6 +100,46 @@ def turn(found: "RecordedTurn", screen: "Screen", now: float) -> None:
     if any(loss.is_folder for loss in found.losses):
         screen.note("Takeback records no changes inside folders that are not covered")
     _what_next(found, screen)
+
+
+def why(found: "RecordedTurn", screen: "Screen", now: float) -> None:
+    """Why a turn is there: what was asked for, by whom, whose its changes are, why it went."""
+    page = _Page(screen)
+    screen.say(f"Turn {screen.id(found.id)}")
+    for line in screen.masker.words(found.label).splitlines() or [""]:
+        screen.say(f"  {safe_text(line)}".rstrip())
+    models = dict.fromkeys(page.text(step.model) for step in found.steps if step.model)
+    page.facts(
+        (
+            "By",
+            "  ".join(filter(None, (page.text(found.agent), *models, page.text(found.account)))),
+        ),
+        ("When", _when(found, now)),
+        ("Changed", _changed(found, page)),
+        ("Authors", "; ".join(_authors(found, screen))),
+        ("Status", f"{page.marks.of(found.status)} {state_text.state(found) or found.status}"),
+        ("Undone", state_text.undone(found)),
+        ("Because", page.text(found.because)),
+        ("Asked", _went_back(found.went_back)),
+    )
+
+
+def _changed(found: "RecordedTurn", page: "_Page") -> str:
+    """How much a turn changed, and the first of its paths."""
+    lines, files = amount(found, page.marks)
+    named = [safe(change.path or b".") for change in found.changes]
+    more = f" and {len(named) - _MOST_NAMED:,} more" if len(named) > _MOST_NAMED else ""
+    return f"{f'{files}  {lines}'.rstrip()}  {', '.join(named[:_MOST_NAMED])}{more}".rstrip()
+
+
+def _authors(found: "RecordedTurn", screen: "Screen") -> "list[str]":
+    """Whose the changes are, and how that is known."""
+    by = [change.author.how for change in found.changes]
+    parts = [f"{by.count(how):,} {said}" for how, said in _KNOWN.items() if how in by]
+    said = [f"{safe_text(found.agent)}: {', '.join(parts)}"] if parts else []
+    if found.shared:
+        said.append(f"{len(found.shared):,} {state_text.shared_with(found, screen.masker)}")
+    return said
 
 
 def head(found: "RecordedTurn | RecordedCheckpoint", screen: "Screen", now: float) -> None:
