@@ -1,8 +1,9 @@
 """Gemini CLI: its own names of events, with the time of each and without ids of prompts and calls.
 
-Recorded from 0.61.0, not proven with the real client: a command that fails reports its end like any
-other; calls made at once overlap; going back reports nothing. What hooks added to a prompt at the
-start of a session stands before the user's own words.
+Proven with 0.61.0: a command that fails or is interrupted reports its end like any other, the
+latter a second or two later; a turn that is interrupted reports none. Calls made at once overlap.
+Going back reports nothing, and is in the conversation. A sub-agent works within its call. What
+hooks added to a prompt at the start of a session stands before the user's own words.
 """
 
 from takeback.agents import agent as kinds
@@ -60,6 +61,8 @@ class GeminiConversations(Conversations):
     event of a prompt comes before its record, which gets the next number.
     """
 
+    trims = False  # Gemini CLI 0.61.0 deletes the original when a copy of it goes on
+
     def next_prompt(self, path: str, prompt: str) -> str:
         """What a prompt is called whose record is still to come.
 
@@ -111,7 +114,7 @@ class GeminiConversations(Conversations):
             yield BEGINNING, ""
 
     def trim(self, path: str, prompt: str) -> "TrimmedConversation":
-        """Never: Gemini CLI 0.61.0 deletes the original when a copy of it goes on."""
+        """Never; see `trims`."""
         del path, prompt
         raise CannotTrimError(UNKNOWN_FORMAT)
 
@@ -192,8 +195,9 @@ class GeminiCli(Agent):
 
     name = "gemini-cli"
     title = "Gemini CLI"
-    seen = ("prompts", "edits", "shell")
-    not_seen = ("`/rewind`, `/restore`", "Esc", "which of two equal calls ended")
+    proven = "0.61.0"
+    seen = ("prompts", "edits", "shell", "sub-agents", "Esc", "`/rewind`")
+    not_seen = ("`/restore`", "which of two equal calls ended")
     kinds = KINDS
     tools = _TOOLS
     told_at = (PROMPT, AFTER_TOOL)
