@@ -28,8 +28,12 @@ TOLD: tuple[type[Client], ...] = (*TRIMMED, GeminiCli, QwenCode)
 ASKING: tuple[type[Client], ...] = (ClaudeCode, Codex)
 """Those whose dialogs `test_dialogs.py` answers."""
 CLIENTS = (*DEEP, *OTHERS)
-BESIDE = {"ruflo": packages.Npm("ruflo", "3.42.5", "ruflo/bin/ruflo.js")}
-"""What people install into a client beside Takeback (`test_beside_ruflo.py`)."""
+BESIDE = {
+    "ruflo": packages.Npm("ruflo", "3.42.5", "ruflo/bin/ruflo.js"),
+    "aider": packages.PyPI("aider-chat", "0.86.2", "bin/aider"),
+}
+"""What people install into a client beside Takeback (`test_beside_ruflo.py`), and what has no hooks
+(`test_aider.py`)."""
 
 __all__ = [
     "ASKING", "BESIDE", "CLIENTS", "DEEP", "OTHERS", "TOLD", "TRIMMED",

@@ -372,6 +372,8 @@ class _Prompts:
         )
         self._history = aider.ChatHistory(chat)
         self._is_terminal = os.isatty(0)
+        with self._recorder.together():
+            self._git: Mapping[str, Json] | None = project.workspace.git_facts()
         self._began = self._now = time.time_ns()
         self._waited = 0
         """When the agent was last seen to wait."""
@@ -398,12 +400,7 @@ class _Prompts:
         """The agent is gone: its last turn ends; without any prompt the whole run is one."""
         self._try(self._look)
         if not self.turns:
-            began = self._began
-            self._turn = self._recorder.start_turn(
-                self._session.id, label, whole=False, began=began
-            )
-            self.turns.append(self._turn)
-            self._work(label, began)
+            self._start(label, self._began)
         self._rest(time.time_ns(), status)
 
     def _follow(self) -> None:
@@ -463,9 +460,15 @@ class _Prompts:
         self._rest(began)
         if not self.turns and not self._is_terminal:
             began = self._began  # nobody else was there
-        self._turn = self._recorder.start_turn(self._session.id, prompt, whole=False, began=began)
+        self._start(prompt, began)
+
+    def _start(self, label: str, began: int) -> None:
+        git, self._git = self._git, None
+        self._turn = self._recorder.start_turn(
+            self._session.id, label, whole=False, began=began, git=git
+        )
         self.turns.append(self._turn)
-        self._work(prompt, began)
+        self._work(label, began)
 
     def _work(self, prompt: str, began: int) -> None:
         given = {"command": prompt} if prompt else {}
