@@ -111,8 +111,8 @@ class HookRecorder:
         agent, own_id = event.agent.name, requests.clean(event.session)
         if event.agent.subagents_start_silently and event.kind != kinds.SESSION_STARTS:
             known = self._ledger.sessions.find(agent, own_id)
-            asker = self._ledger.sessions.with_subagent(agent) if known is None else None
-            if asker is not None:
+            asker = self._with_subagent(agent) if known is None else ""
+            if asker:
                 event.subagent = own_id
                 return asker
         reads = event.kind == kinds.BEFORE_TOOL and event.tool_kind == words.READ
@@ -121,6 +121,14 @@ class HookRecorder:
             if known is not None:
                 return known.id
         return self._recorder.start_session(agent, own_id, "", held=False)
+
+    def _with_subagent(self, agent: str) -> str:
+        """The session of an agent in which a sub-agent works; empty if there is none."""
+        for row in reversed(self._ledger.sessions.open()):
+            turn = self._ledger.turns.newest_of(row.number) if row.agent == agent else None
+            if turn is not None and self._ledger.steps.running(turn.id, words.AGENT):
+                return row.id
+        return ""
 
     # -- turns -----------------------------------------------------------------------------
 
@@ -149,7 +157,7 @@ class HookRecorder:
         if newest is not None and not event.turn and (interrupted or 0) < newest.started:
             interrupted = None  # of an earlier turn: not every record says where turns begin
         if not event.agent.reports_background_ends:
-            for step in self._ledger.steps.background_shells(session):
+            for step in self._ledger.steps.in_background(session, words.SHELL):
                 self._recorder.end_step(step, words.DONE)
         self._refuse_waiting(session, event)
         return interrupted

@@ -168,9 +168,11 @@ class _Command:
             turns = plan.turns
         # Of the turn that was planned: meanwhile a new one may have begun.
         if verb == typed.UNDO:
-            made = project.undo(turns or None, session=session, request=self._request)
+            made = project.undo(
+                turns or None, session=session, asker=session, request=self._request
+            )
         else:
-            made = project.redo(session=session, request=self._request)
+            made = project.redo(session=session, asker=session, request=self._request)
         contents = Contents(project, self.screen.masker)
         plan_text.report(
             _for_agent(made), self.screen, contents, was_previewed=False, most=_MOST_PATHS
