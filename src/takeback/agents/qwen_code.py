@@ -43,6 +43,7 @@ class QwenCode(ClaudeFormat):
         event.turn = text(payload, "prompt_id")
         event.call = text(payload, "tool_call_id", "tool_use_id")
         if event.kind == kinds.PROMPT:
+            event.stamp = text(payload, "timestamp")  # its ids begin anew when it is started
             read_prompt(event, payload)
         elif event.kind == kinds.BATCH_OVER:
             made = payload.get("tool_calls")
