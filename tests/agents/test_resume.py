@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 import takeback
 from agents import Agent
-from takeback.agents import claude_code, resume
+from takeback.agents import resume, transcripts
 from takeback.agents.agent import CannotTrimError
 from takeback.agents.claude_code import ClaudeCodeConversations
 from takeback.agents.codex import CodexConversations
@@ -500,7 +500,7 @@ def test_a_file_that_is_there_is_never_written(
     """Should the new name be taken, by whatever chance, what is there stays."""
     taken = claude.talk.path.with_name("taken.jsonl")
     taken.write_text("mine\n")
-    monkeypatch.setattr(claude_code, "_uuid4", lambda: "taken")
+    monkeypatch.setattr(transcripts, "uuid4", lambda: "taken")
     with takeback.open(claude.tree) as project:
         turn = project.log(1).turns[0].id
         (made,) = resume.before_turns(project.workspace.ledger, project.workspace.held, [turn])

@@ -429,6 +429,22 @@ def sung(python: str, main: str, agent: Agent = claude_code.AGENT) -> trial.Tria
     return trial.try_install(made, dict(os.environ))
 
 
+def test_the_configuration_folder_may_be_elsewhere(
+    home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Agents that follow the XDG specification look where its variable says; others do not."""
+    assert home.is_dir()
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "xdg"))
+    agents = installable()
+    found = {
+        name: os.fsdecode(environment.settings_folder("", agents[name].folder))
+        for name in ("opencode", "kilo", "gemini-cli")
+    }
+    assert found["opencode"] == str(tmp_path / "xdg/opencode")
+    assert found["kilo"] == str(tmp_path / "xdg/kilo")
+    assert found["gemini-cli"].endswith("/.gemini")
+
+
 @pytest.mark.parametrize("agent", installable().values(), ids=installable())
 def test_the_canary_sings(agent: Agent) -> None:
     """The command line of this very program records a prompt and lets it be taken back."""
@@ -980,7 +996,8 @@ def test_a_plugin_without_takeback_stops_nobody(tmp_path: Path) -> None:
 def examined(place: Path, home: Path, **more: Any) -> tuple[str, list[str]]:  # noqa: ANN401
     """What the doctor would say if all is well, and what is not."""
     folders = {agent.name: os.fsencode(place) for agent in (claude_code.AGENT, codex.AGENT)}
-    part = health.examine(os.fsencode(home), folders, 1000.0, **more)
+    survey = health.survey(os.fsencode(home), folders, **more)
+    part = health.part(survey, troubles.read(os.fsencode(home)), 1000.0)
     return sentence(part.state) if part.state else "", [
         sentence(finding.what) for finding in part.findings
     ]
@@ -1002,12 +1019,13 @@ def test_a_good_install_is_fine(place: Path, home: Path, tree: Path) -> None:
         assert wrong == []
         is_built = os.access(command.client(MAIN), os.X_OK)
         calls = f"Claude Code calls Takeback at 11 events{' by the client in C' * is_built}"
-        assert said == f"{calls}, no event in this project yet (`{path}`)"
+        assert said.startswith(f"{calls}, no event in this project yet (`{path}`)")
         project.session("claude-code", id="s").turn("go").end()
         times = health.heard(project)
     folders = {"claude-code": os.fsencode(place)}
     hooked = health.look(health.places(os.fsencode(home), folders), os.fsencode(home), folders)
-    then = health.part(hooked, times, [], times["claude-code"] + 7200)
+    survey = health.Survey(tuple(hooked), times)
+    then = health.part(survey, [], times["claude-code"] + 7200)
     assert then.state
     assert sentence(then.state) == f"{calls}, last event in this project 2 hours ago (`{path}`)"
 
@@ -1061,6 +1079,11 @@ def test_what_is_wrong_is_found(place: Path, home: Path) -> None:
     path.write_text(json.dumps({**without, "disableAllHooks": True}))
     assert "hooks are missing for Stop" in wrong()
     assert "disableAllHooks" in wrong()
+    old = text.replace("$).*", "$)")  # never matches where a host compares whole names
+    assert old != text
+    path.write_text(old)
+    assert "hooks for PreToolUse, PermissionRequest, PostToolUse, PostToolUseFailure are" in wrong()
+    assert "not those of this version" in wrong()
     path.write_text("{")
     assert "line 1, column 2" in wrong()
     for at in (940, 1000 - 8 * 86400):
@@ -1150,6 +1173,41 @@ def test_the_doctor_looks_at_hooks(
     said = run("doctor")
     assert "fix that file by hand" in said.out + said.err
     assert "repairs it" not in said.out + said.err
+
+
+@pytest.mark.usefixtures("quick")
+@pytest.mark.parametrize("agent", installable().values(), ids=installable())
+def test_the_doctor_knows_each_agent(
+    agent: Agent, run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not here, here without hooks, with hooks; and hooks of another version."""
+    for each in installable().values():
+        monkeypatch.delenv(each.variable or "NONE", raising=False)
+    monkeypatch.setattr(trial, "try_hooks", lambda *_: trial.TrialResult(6, 1.0))
+
+    def known() -> dict[str, Any]:
+        (found,) = (x for x in run("doctor", "--json").json()["agents"] if x["agent"] == agent.name)
+        return dict(found)
+
+    assert (known()["found"], known()["file"], known()["works"]) == (False, None, False)
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin" / agent.program).touch(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}/bin:/usr/bin:/bin")
+    assert known()["found"] is True
+    missing = f"{agent.title} is on this machine and does not call Takeback"
+    assert missing in " ".join(run("doctor").out.split())
+    file = Path(run("install", agent.name, "--json").json()["file"])
+    assert (known()["file"], known()["works"], known()["last_event"]) == (str(file), True, None)
+    assert (known()["missing"], known()["outdated"]) == ([], [])
+    assert missing not in " ".join(run("doctor").out.split())
+    text = file.read_text()
+    file.write_text(re.sub(r"(time\w*\W+)\d+", r"\g<1>7", text) if agent.file else text + "\n")
+    assert known()["outdated"]
+    said = run("doctor").out
+    assert "not those of this version" in " ".join(said.split())
+    assert f"`takeback install {agent.name}` renews them" in said
+    assert run("install", agent.name).code == 0
+    assert known()["outdated"] == []
 
 
 def test_a_settings_file_is_read_with_care(tmp_path: Path) -> None:

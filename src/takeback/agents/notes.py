@@ -12,7 +12,7 @@ again; what is done about that is in `refusals`.
 import time
 
 from takeback.agents import requests
-from takeback.capture.running import asks_itself
+from takeback.capture.safe_points import asks_itself
 from takeback.ledger import events
 from takeback.ledger.events import NewEvent
 from takeback.model import words as terms

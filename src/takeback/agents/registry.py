@@ -6,6 +6,7 @@ command line, each in its own way.
 
 from takeback.agents import (
     claude_code,
+    cline,
     codex,
     copilot,
     cursor,
@@ -19,8 +20,8 @@ from takeback.agents import (
     pi,
     qwen_code,
     unknown,
-    unrecorded,
     vs_code,
+    windsurf,
 )
 
 TYPE_CHECKING = False
@@ -36,9 +37,10 @@ REGISTERED: "tuple[Agent, ...]" = (
     qwen_code.AGENT,
     droid.AGENT,
     gemini_cli.AGENT,
+    cline.AGENT,
     goose.AGENT,
     mistral_vibe.AGENT,
-    *unrecorded.AGENTS,
+    windsurf.AGENT,
     copilot.AGENT,
     codex.AGENT,
     vs_code.AGENT,

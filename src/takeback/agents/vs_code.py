@@ -1,7 +1,9 @@
-"""VS Code's agent, which runs the hooks in Claude Code's settings.
+"""VS Code's agent, which runs the hooks in Claude Code's settings and in Copilot CLI's.
 
-By its documentation, not recorded: Claude Code's payloads, with the time of each event and without
-the id of a prompt.
+It reads `~/.claude/settings.json`, `.claude/settings*.json`, `~/.copilot/hooks`, `.github/hooks`,
+so it has no settings of its own. By its documentation, not proven with the real client: Claude
+Code's payloads, with the time of each event and without the id of a prompt; two fields are spelled
+in two ways.
 """
 
 from takeback.agents.agent import text
@@ -25,11 +27,16 @@ class VSCode(ClaudeFormat):
         """Claude Code sends the id of a prompt and no time."""
         if "prompt_id" in payload or "turn_id" in payload:
             return False
-        return text(payload, "hook_event_name") in KINDS and bool(text(payload, "timestamp"))
+        name = text(payload, "hook_event_name", "hookEventName")
+        return name in KINDS and bool(text(payload, "timestamp"))
 
     def read(self, payload: "Payload") -> "HookEvent":
         """One event."""
-        event = super().read(payload)
+        spelled = {
+            "hook_event_name": text(payload, "hook_event_name", "hookEventName"),
+            "session_id": text(payload, "session_id", "sessionId"),
+        }
+        event = super().read({**payload, **spelled})
         event.stamp = text(payload, "timestamp")
         event.output = text(payload, "tool_response", "error")
         event.failed = event.name == "PostToolUseFailure"

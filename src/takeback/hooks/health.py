@@ -9,11 +9,12 @@ from takeback import environment
 from takeback.agents import registry
 from takeback.agents.agent import FILES
 from takeback.errors import TakebackError
-from takeback.hooks import command, hook, install, trial
+from takeback.hooks import command, install, trial
 from takeback.hooks.install import PROJECT, USER, settings_path
 from takeback.hooks.settings import forms, receipts, settings_file
 from takeback.model.reasons import Reason
 from takeback.model.results import WARNING, Finding, Part
+from takeback.model.value import Value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -35,14 +36,14 @@ _SHOWN_TROUBLES = 3
 class Hooked:
     """The hooks of ours in one settings file, by event.
 
-    `problem` is why they do not work, `missing` the events that have none; `is_fast` whether they
-    ask the helper without the start of Python. `is_clear` is false for a file that `install` leaves
-    as it is, too.
+    `problem` is why they do not work, `missing` the events that have none, `outdated` those whose
+    hooks are of another version; `is_fast` whether they ask the helper without the start of Python.
+    `is_clear` is false for a file that `install` leaves as it is, too.
     """
 
     __slots__ = (
-        "agent", "commands", "file", "groups", "is_clear", "is_fast", "missing", "problem",
-        "remarks", "scope"
+        "agent", "commands", "file", "groups", "is_clear", "is_fast", "missing", "outdated",
+        "problem", "remarks", "scope"
     )  # fmt: skip
 
     def __init__(self, agent: "Agent", scope: str, file: str) -> None:
@@ -55,7 +56,16 @@ class Hooked:
         self.is_fast = False
         self.problem = ""
         self.missing: list[str] = []
+        self.outdated: list[str] = []
         self.remarks: list[str] = []
+
+
+class Survey(Value):
+    """What there is: the hooks, when each agent was last heard, and the agents of this machine."""
+
+    hooked: "tuple[Hooked, ...]"
+    heard: "Mapping[str, float]"
+    here: "tuple[Agent, ...]" = ()
 
 
 def places(
@@ -108,6 +118,7 @@ def look(
             version = agent.find_version(own, os.get_exec_path())
             wanted = agent.known_events(version)
             hooked.missing = [event for event in wanted if event not in hooked.commands]
+            hooked.outdated = _outdated(hooked, path, home, wanted)
             hooked.remarks += _unknown(hooked, wanted, version)
             hooked.remarks += agent.trust_problems(hooked.file, hooked.groups, own)
         if surroundings is not None and not hooked.problem and not hooked.missing:
@@ -124,17 +135,14 @@ def heard(project: "Project") -> "dict[str, float]":
     return found
 
 
-def part(
-    hooked: "Sequence[Hooked]",
-    heard: "Mapping[str, float]",
-    troubles: "Sequence[Mapping[str, Json]]",
-    now: float,
-) -> Part:
+def part(survey: Survey, troubles: "Sequence[Mapping[str, Json]]", now: float) -> Part:
     """What all that means, as `takeback doctor` shows it; pure."""
-    working = [one for one in hooked if not one.problem]
-    calls = tuple(_works(one, heard.get(one.agent.name), now) for one in working)
-    found = Part(NAME, Reason("hooks", calls=calls))
-    for one in hooked:
+    working = [one for one in survey.hooked if not one.problem]
+    calls = tuple(_works(one, survey.heard.get(one.agent.name), now) for one in working)
+    known = {one.agent.name for one in survey.hooked}
+    silent = tuple(one.name for one in survey.here if one.name not in known)
+    found = Part(NAME, Reason("hooks", calls=calls, silent=silent))
+    for one in survey.hooked:
         found.findings += _wrongs(one)
     lately = [each for each in troubles if _is_lately(each.get("at"), now)]
     for each in lately[-_SHOWN_TROUBLES:]:
@@ -145,18 +153,19 @@ def part(
     return found
 
 
-def examine(
+def survey(
     home: bytes,
     folders: "Mapping[str, bytes]",
-    now: float,
     *,
     project: "Project | None" = None,
     surroundings: "Mapping[str, str] | None" = None,
-) -> Part:
-    """All of it."""
+) -> Survey:
+    """All there is to read."""
     hooked = look(places(home, folders, project), home, folders, surroundings)
     times = heard(project) if project is not None else {}
-    return part(hooked, times, hook.read(home), now)
+    known, search = registry.installable(), os.get_exec_path()
+    here = [known[name] for name, folder in folders.items() if known[name].is_here(folder, search)]
+    return Survey(tuple(hooked), times, tuple(here))
 
 
 # -- one settings file -------------------------------------------------------------------------
@@ -220,6 +229,47 @@ def _moved(commands: "Iterable[str]") -> "list[str]":
     ]
 
 
+def _outdated(hooked: Hooked, path: bytes, home: bytes, wanted: "Sequence[str]") -> "list[str]":
+    """What an install would write anew, besides the command line; events, or names of files."""
+    agent = hooked.agent
+    if agent.form != FILES:
+        made = forms.of(agent).ours(_fresh(agent, wanted))
+        new = {one.event: one.group for one in made}
+        return [
+            event
+            for event, group in hooked.groups.items()
+            if event in new and _without_line(group) != _without_line(new[event])
+        ]
+    lines = install.command_lines(agent, hooked.scope, home)
+    texts = zip(install.paths_beside(agent, path), agent.files(*lines).items(), strict=True)
+    return [name for file, (name, text) in texts if _text_of(file) != text]
+
+
+def _fresh(agent: "Agent", events: "Sequence[str]") -> str:
+    """Settings with nothing but our hooks, by a command line that is known to be ours."""
+    form, line = forms.of(agent), command.shared_line()
+    (wanted,) = form.wanted_by(line, line, events).values()
+    return form.put_in("", wanted)
+
+
+def _without_line(group: object) -> object:
+    """A group, or an entry, without the strings that are command lines of ours."""
+    if isinstance(group, dict):
+        return {
+            key: _without_line(value)
+            for key, value in group.items()
+            if not (isinstance(value, str) and command.is_ours(value))
+        }
+    return [_without_line(one) for one in group] if isinstance(group, list) else group
+
+
+def _text_of(path: bytes) -> str:
+    try:
+        return settings_file.read(path).text
+    except TakebackError:
+        return ""
+
+
 def _unknown(hooked: Hooked, wanted: "Sequence[str]", version: "Version | None") -> "list[str]":
     """Events that make an old agent leave out the whole file."""
     too_new = [event for event in hooked.commands if event not in wanted]
@@ -261,6 +311,9 @@ def _wrongs(one: Hooked) -> "list[Finding]":
     if one.missing:
         what = Reason("hooks-missing", missing=tuple(one.missing), file=one.file)
         found.append(Finding(WARNING, what, Reason("install-missing", **where)))
+    if one.outdated:
+        what = Reason("hooks-outdated", missing=tuple(one.outdated), file=one.file)
+        found.append(Finding(WARNING, what, Reason("install-anew", **where)))
     return found
 
 

@@ -157,7 +157,7 @@ class HookRecorder:
         if newest is not None and not event.turn and (interrupted or 0) < newest.started:
             interrupted = None  # of an earlier turn: not every record says where turns begin
         if not event.agent.reports_background_ends:
-            for step in self._ledger.steps.background_shells(session):
+            for step in self._ledger.steps.in_background(session, words.SHELL):
                 self._recorder.end_step(step, words.DONE)
         self._refuse_waiting(session, event)
         return interrupted

@@ -368,7 +368,8 @@ def _step_started(to: Tables, event: "Event", said: "Said") -> None:
     operations.sql(to.db, _STEP, (to.next("steps"), *names, *what, paths, *times, event.seq))
     operations.sql(to.db, "UPDATE turns SET steps = steps + 1 WHERE number = ?", (turn,))
     _observed(to, event, said)
-    _seen(to, to.session_of(turn), event.at)
+    change = "UPDATE sessions SET seen = max(seen, ?), reports = 1 WHERE number = ?"
+    operations.sql(to.db, change, (event.at, to.session_of(turn)))
 
 
 def _inherited(to: Tables, parent: "int | None") -> int:

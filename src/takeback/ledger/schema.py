@@ -172,6 +172,7 @@ CREATE TABLE restores (
     undone INTEGER, covered INTEGER, reversed INTEGER, line INTEGER NOT NULL,
     shared INTEGER NOT NULL, running TEXT NOT NULL);
 CREATE INDEX restores_of_turn ON restores (turn) WHERE turn IS NOT NULL;
+CREATE INDEX restores_by_event ON restores (event);
 CREATE INDEX restores_by_state ON restores (after);
 CREATE INDEX restores_covered ON restores (covered) WHERE covered IS NOT NULL;
 CREATE TABLE outside (

@@ -10,8 +10,7 @@ import time
 
 from takeback.capture.changes import Trees
 from takeback.capture.checkpoint import NOTHING, Place, Request
-from takeback.capture.running import touched_sessions
-from takeback.capture.safe_points import SafePoints
+from takeback.capture.safe_points import SafePoints, touched_sessions
 from takeback.disk import descent
 from takeback.errors import (
     BlockedError,

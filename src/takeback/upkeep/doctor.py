@@ -181,7 +181,7 @@ def leftovers(store: "Store", root: "int | None", *, is_held: bool) -> Part:
 
 def agents(store: "Store") -> Part:
     """Who works now, and who is paused."""
-    from takeback.capture.running import running_sessions
+    from takeback.capture.safe_points import running_sessions
     from takeback.ledger.journal import ALL_SESSIONS
 
     running = len(running_sessions(store.ledger))

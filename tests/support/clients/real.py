@@ -5,6 +5,7 @@ import shutil
 from clients import packages
 from clients.claude_code import ClaudeCode
 from clients.client import Client
+from clients.cline import Cline
 from clients.codex import Codex
 from clients.copilot import Copilot
 from clients.droid import Droid
@@ -18,19 +19,26 @@ from clients.qwen_code import QwenCode
 
 DEEP: tuple[type[Client], ...] = (ClaudeCode, Codex, GeminiCli, OpenCode, Copilot)
 """Those that all of `tests/clients` is about."""
-OTHERS: tuple[type[Client], ...] = (QwenCode, Kilo, KimiCode, Droid, MistralVibe, Goose, Pi)
+OTHERS: tuple[type[Client], ...] = (QwenCode, Cline, Kilo, KimiCode, Droid, MistralVibe, Goose, Pi)
 """Those that `test_others.py` is about."""
 TRIMMED: tuple[type[Client], ...] = (ClaudeCode, Codex, Copilot)
 """Those whose conversations `undo --resume` can trim."""
+TOLD: tuple[type[Client], ...] = (*TRIMMED, GeminiCli, QwenCode)
+"""Those whose model hears of an undo at the next prompt (`test_going_on.py`)."""
 ASKING: tuple[type[Client], ...] = (ClaudeCode, Codex)
 """Those whose dialogs `test_dialogs.py` answers."""
 CLIENTS = (*DEEP, *OTHERS)
-BESIDE = {"ruflo": packages.Npm("ruflo", "3.42.5", "ruflo/bin/ruflo.js")}
-"""What people install into a client beside Takeback (`test_beside_ruflo.py`)."""
+BESIDE = {
+    "ruflo": packages.Npm("ruflo", "3.42.5", "ruflo/bin/ruflo.js"),
+    "aider": packages.PyPI("aider-chat", "0.86.2", "bin/aider"),
+}
+"""What people install into a client beside Takeback (`test_beside_ruflo.py`), and what has no hooks
+(`test_aider.py`)."""
 
 __all__ = [
-    "ASKING", "BESIDE", "CLIENTS", "DEEP", "OTHERS", "TRIMMED",
-    "ClaudeCode", "Client", "Codex", "Copilot", "GeminiCli", "Kilo", "OpenCode", "Pi", "QwenCode",
+    "ASKING", "BESIDE", "CLIENTS", "DEEP", "OTHERS", "TOLD", "TRIMMED",
+    "ClaudeCode", "Client", "Cline", "Codex", "Copilot", "Droid", "GeminiCli", "Goose", "Kilo",
+    "KimiCode", "MistralVibe", "OpenCode", "Pi", "QwenCode",
 ]  # fmt: skip
 
 

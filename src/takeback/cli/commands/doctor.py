@@ -7,9 +7,9 @@ import time
 from takeback import environment
 from takeback.cli.app import folder, get_project
 from takeback.cli.parser import CARE, Arguments, Command, Option
-from takeback.cli.screen import Screen, safe_line
+from takeback.cli.screen import Screen, safe_line, timestamp
 from takeback.cli.text import action_text
-from takeback.cli.text.reason_text import as_json, sentence
+from takeback.cli.text.reason_text import as_json, calls, sentence
 from takeback.doctor import Doctor
 from takeback.errors import TakebackError
 from takeback.model.results import ERROR, NOTE, WARNING
@@ -18,6 +18,7 @@ from takeback.model.words import count
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from takeback.hooks.health import Survey
     from takeback.model.results import Examined, Finding, Part
     from takeback.model.text.json_text import Json
 
@@ -51,20 +52,24 @@ _STYLES = {ERROR: "red", WARNING: "yellow", NOTE: "dim"}
 
 
 def run(given: "Arguments", screen: "Screen") -> int:
+    from takeback.hooks import health, hook
+
     if given.has("rebuild"):
         with get_project(given, screen) as project:
             project.rebuild()
-    examiner = Doctor(folder(given), home=environment.default_home())
-    found = examiner.examine(time.time(), repair=given.has("repair"))
-    found.parts.append(_hooks(given))
+    home, now = environment.default_home(), time.time()
+    found = Doctor(folder(given), home=home).examine(now, repair=given.has("repair"))
+    survey = _survey(given)
+    found.parts.append(health.part(survey, hook.read(home), now))
     if screen.json:
-        screen.data(_json(found, rebuilt=given.has("rebuild")))
+        said = _json(found, rebuilt=given.has("rebuild"))
+        screen.data({**said, "agents": _agents(survey)})
     else:
         _show(found, screen)
     return 0 if found.ok else _DAMAGED
 
 
-def _hooks(given: "Arguments") -> "Part":
+def _survey(given: "Arguments") -> "Survey":
     """Whether agents call us. What is wrong with the project itself was told before."""
     from takeback.cli.commands.install import folders
     from takeback.hooks import health
@@ -76,9 +81,28 @@ def _hooks(given: "Arguments") -> "Part":
     except TakebackError:
         project = None
     with project or contextlib.nullcontext():
-        return health.examine(
-            home, folders(), time.time(), project=project, surroundings=dict(os.environ)
-        )
+        return health.survey(home, folders(), project=project, surroundings=dict(os.environ))
+
+
+def _agents(survey: "Survey") -> "list[Json]":
+    """Each agent that Takeback can be installed for, and each that was heard here."""
+    from takeback.agents.registry import installable
+
+    hooked = {one.agent.name: one for one in survey.hooked}
+    here = {agent.name for agent in survey.here}
+    return [
+        {
+            "agent": name,
+            "found": name in here,
+            "file": hooked[name].file if name in hooked else None,
+            "works": name in hooked and not hooked[name].problem,
+            "missing": [*hooked[name].missing] if name in hooked else [],
+            "outdated": [*hooked[name].outdated] if name in hooked else [],
+            "remarks": [*hooked[name].remarks] if name in hooked else [],
+            "last_event": timestamp(survey.heard[name]) if name in survey.heard else None,
+        }
+        for name in sorted({*installable(), *survey.heard})
+    ]
 
 
 def _json(found: "Examined", *, rebuilt: bool) -> "dict[str, Json]":
@@ -130,13 +154,22 @@ def _show(found: "Examined", screen: "Screen") -> None:
 
 def _show_part(part: "Part", screen: "Screen") -> None:
     name = f"{part.name:<11}"
-    if not part.findings:
-        state = safe_line(sentence(part.state)) if part.state is not None else ""
-        screen.say(f"{name}  {screen.style('ok', 'green')}  {state}".rstrip(), 17)
-        return
+    for line in _states(part):
+        screen.say(f"{name}  {screen.style('ok', 'green')}  {safe_line(line)}".rstrip(), 17)
+        name = " " * 11
     for finding in part.findings:
         mark = screen.style(finding.severity, _STYLES[finding.severity])
         screen.say(f"{name}  {mark}  {safe_line(sentence(finding.what))}", 17)
         if finding.action:
             screen.say(f"{'':<11}      {safe_line(action_text.of_finding(finding.action))}")
         name = " " * 11
+
+
+def _states(part: "Part") -> "list[str]":
+    """What is well; of agents also if something is wrong with another one."""
+    if part.state is None:
+        return [] if part.findings else [""]
+    if part.state.code == "hooks":
+        facts = dict(part.state.facts)
+        return calls(part.state) if facts["calls"] or not part.findings else []
+    return [] if part.findings else [sentence(part.state)]

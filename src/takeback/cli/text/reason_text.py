@@ -208,6 +208,10 @@ _FOUND = {
     "agents-running": "{count} in the middle of a turn",
     "agents-paused": "{whom} paused: calls are refused until `takeback resume`",
     "recording-off": "Takeback is off here: agents and `takeback run` record nothing",
+    "hooks-outdated": (
+        "hooks for {listed} are not those of this version, so some calls may not be reported"
+        " (`{file}`)"
+    ),
     "hooks-missing": "hooks are missing for {listed} (`{file}`)",
 }
 _STATES = {
@@ -262,6 +266,7 @@ _ACTIONS = {
     "let-go-on": "`takeback resume` lets them go on",
     "install": "`takeback install {agent}{flag}` repairs it",
     "mend-settings": "fix that file by hand, then run `takeback doctor` again",
+    "install-anew": "`takeback install {agent}{flag}` renews them",
     "install-missing": "`takeback install {agent}{flag}` adds what is missing",
 }
 _COUNTED = {
@@ -304,8 +309,7 @@ def sentence(reason: "Reason", verb: str = "", path: str = "") -> str:
     if "bytes" in facts:
         facts |= {"gb": facts["bytes"] / 1e9, "mb": facts["bytes"] / 1e6}
     if "calls" in facts:
-        none = "no agent calls Takeback; `takeback install AGENT` sets one up"
-        facts["called"] = "; ".join(facts["calls"]) or none
+        facts["called"] = "; ".join(calls(reason))
     for name in ("ids", "missing"):
         if name in facts:
             facts["listed"] = ", ".join(facts[name])
@@ -319,6 +323,20 @@ def sentence(reason: "Reason", verb: str = "", path: str = "") -> str:
     decided = _DECIDED.get(facts.get("decision", ""), "")
     done = "; it is private now" if facts.get("closed") else ""
     return said + decided.format(whose="your" if by == YOU else "that") + done
+
+
+def calls(reason: "Reason") -> "list[str]":
+    """Which agents call Takeback and which do not, a line each."""
+    from takeback.agents.registry import installable
+
+    facts: Facts = dict(reason.facts)
+    silent = [
+        f"{installable()[name].title} is on this machine and does not call Takeback:"
+        f" `takeback install {name}`"
+        for name in facts["silent"]
+    ]
+    none = "no agent calls Takeback; `takeback install` sets one up"
+    return [*(facts["calls"] or ([] if silent else [none])), *silent]
 
 
 def of_remark(remark: "Remark", verb: str = "") -> str:
