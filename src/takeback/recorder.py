@@ -22,7 +22,8 @@ if TYPE_CHECKING:
     from takeback.capture.workspace import Workspace
     from takeback.disk.lock import Held
     from takeback.ledger.ledger import Ledger
-    from takeback.ledger.sessions import SessionRow, StepRow
+    from takeback.ledger.sessions import SessionRow
+    from takeback.ledger.steps import StepRow
     from takeback.model.text.json_text import Json
     from takeback.upkeep.settings import Settings
 

@@ -1,16 +1,22 @@
-"""Any JSON document, written in any way, gets our hooks and is the same to the byte without."""
+"""Any document in JSON or TOML, written in any way, gets our hooks and is the same without."""
 
 import json
+import tomllib
+from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from takeback.agents import agent as kinds
 from takeback.agents import codex
+from takeback.errors import RefusedError
 from takeback.hooks.command import line
-from takeback.hooks.settings import json_settings
+from takeback.hooks.settings import json_settings, toml_settings
 
 SCRIPT = "/srv/ana/.local/share/takeback/takeback-hook"
 WANTED = codex.AGENT.groups(line(SCRIPT), line(SCRIPT, tells=True))
+FLAT = {event: group["hooks"][0] for event, group in WANTED.items()}
 
 NAMES = st.sampled_from(
     ["hooks", "Stop", "PreToolUse", "matcher", "command", "a", "é", "\ud83d", ""]
@@ -66,15 +72,15 @@ def is_tight(text: str) -> bool:
 
 
 @settings(max_examples=150)
-@given(texts())
-def test_any_document_survives(before: str) -> None:
+@given(texts(), st.sampled_from([WANTED, FLAT]))
+def test_any_document_survives(before: str, wanted: dict[str, Any]) -> None:
     """What is put in is all there, changes nothing else, and is taken out to the byte."""
-    after = json_settings.put_in(before, WANTED)
-    assert json_settings.is_complete(after, WANTED)
-    assert json_settings.put_in(after, WANTED) == after
+    after = json_settings.put_in(before, wanted)
+    assert json_settings.is_complete(after, wanted)
+    assert json_settings.put_in(after, wanted) == after
     said, told = (json.loads(text.removeprefix("\ufeff")) for text in (before, after))
     hooks = told.pop("hooks")
-    assert [hooks[event].pop() for event in WANTED] == list(WANTED.values())
+    assert [hooks[event].pop() for event in wanted] == list(wanted.values())
     was = said.pop("hooks", {})
     assert {e: g for e, g in hooks.items() if g} == {e: g for e, g in was.items() if g}
     assert told == said
@@ -105,6 +111,50 @@ def test_damaged_texts_are_read_as_python_reads_them(text: str, data: st.DataObj
     assert is_read == is_json
 
 
+class Tables(kinds.Agent):
+    """One whose settings are in TOML."""
+
+    form = kinds.BLOCK
+    kinds = codex.AGENT.kinds
+
+
 def fail(constant: str) -> None:
     """What Python reads and the standard does not know."""
     raise ValueError(constant)
+
+
+# -- TOML --------------------------------------------------------------------------------------
+
+PIECES = [
+    "", "# mine", "   ", "a.b = 1", 'c = "[[hooks]]"', "d = [\n  [1],\n  [2]\n]",
+    'e = """\n[x]\n"""',
+    "[table]", "[[list]]", "[ table.inner ]  # here", "[[hooks]]", 'event = "Stop"',
+    'command = "say done"', "[[hooks]]\nevent = 'x'\ncommand = 'exec takeback hooks'", "f = nan",
+    "[hooks]", "hooks = []", "g = 1979-05-27", "[[hooks]]\ncommand = 5",
+]  # fmt: skip
+BLOCK = kinds.Agent.block(Tables(), line(SCRIPT), line(SCRIPT, tells=True))
+
+
+@settings(max_examples=150)
+@given(
+    st.lists(st.sampled_from(PIECES), max_size=8),
+    st.sampled_from(["\n", "\r\n"]),
+    st.sampled_from(["", "\n", "\n\n", " "]),
+)
+def test_any_toml_survives(pieces: list[str], newline: str, end: str) -> None:
+    """Refused, or put in and taken out to the byte; what is not ours has the same values."""
+    before = ("\n".join(pieces) + end).replace("\n", newline)
+    try:
+        known = tomllib.loads(before)
+        tomllib.loads(f"{before}\n{BLOCK}")
+    except tomllib.TOMLDecodeError:
+        with pytest.raises(RefusedError):
+            toml_settings.put_in(before, BLOCK, "command")
+        return
+    after = toml_settings.put_in(before, BLOCK, "command")
+    assert toml_settings.is_complete(after, BLOCK, "command")
+    assert toml_settings.put_in(after, BLOCK, "command") == after
+    said, ours = tomllib.loads(after), tomllib.loads(BLOCK)["hooks"]
+    assert repr(said["hooks"]) == repr([*known.get("hooks", []), *ours])
+    assert repr({**said, "hooks": 0}) == repr({**known, "hooks": 0})
+    assert toml_settings.take_out(after, before, command_key="command") == before

@@ -124,7 +124,7 @@ def test_all_that_are_found_are_installed_and_removed(machine: Machine, run: Run
     said = run("install", "--all")
     assert (said.code, said.err.count("error")) == (0, 0)
     assert all(f"{agent.title} now calls Takeback" in said.out for agent in installable().values())
-    assert "`takeback uninstall --all` removes exactly this" in said.err
+    assert "`takeback uninstall --all` takes Takeback out of all agents again" in said.err
     again = run("install")
     assert (again.code, again.out.count("calls Takeback already")) == (0, len(installable()))
     assert all(one["installed"] for one in run("install", "--json").json()["agents"])
@@ -161,11 +161,13 @@ def test_one_that_fails_does_not_stop_the_others(machine: Machine, run: Run) -> 
     assert (failed["agent"], failed["error"]) == ("claude-code", "RefusedError")
     assert failed["hint"]
     assert done["agent"] == "codex"
-    both = run("uninstall", "--all", "--json")
-    assert (both.code, [one["agent"] for one in both.json()["agents"]]) == (
-        5,
-        ["claude-code", "codex"],
-    )
+    gone = run("uninstall", "--all", "--json")  # a broken file that never had hooks is no failure
+    assert (gone.code, [one["agent"] for one in gone.json()["agents"]]) == (0, ["codex"])
+    assert run("install", "codex").code == 0
+    (machine.place / ".codex/hooks.json").write_text("{")
+    left = run("uninstall", "--all")
+    assert (left.code, "error: Codex: " in left.err) == (1, True)
+    (machine.place / ".codex/hooks.json").unlink()
     (machine.bin / "codex").unlink()
     assert run("install", "--all").code == 1
 

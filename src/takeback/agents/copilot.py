@@ -150,11 +150,11 @@ class Copilot(Agent):
 
     def can_deny(self, event: HookEvent) -> bool:
         """Before a tool, and a prompt."""
-        return event.name in ("PreToolUse", "UserPromptSubmit")
+        return event.kind in (kinds.BEFORE_TOOL, kinds.PROMPT)
 
     def can_ask(self, event: HookEvent) -> bool:
         """In its own dialog."""
-        return event.name == "PreToolUse"
+        return event.kind == kinds.BEFORE_TOOL
 
     def answer(self, event: HookEvent, answer: "Answer") -> "dict[str, Json]":
         """It reads a verdict where the settings' spelling has it, and a note outside of it.

@@ -52,14 +52,7 @@ class KimiCode(ClaudeFormat):
     variable = "KIMI_CODE_HOME"
     matcher = f"^(?!(?:{'|'.join(_READERS)})$)"
     proven = "2.1.0"
-    seen = (
-        "edit tools",
-        "shell",
-        "sub-agents",
-        "background commands",
-        "permission dialogs",
-        "Esc",
-    )
+    seen = ("prompts", "edits", "shell", "sub-agents, as the agent itself", "background", "Esc")
     not_seen = ("going back inside it",)
     subagents_stop_alike = True
 

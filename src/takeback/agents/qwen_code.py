@@ -1,6 +1,6 @@
 """Qwen Code: Claude Code's hooks and payloads, with tools and ids of its own.
 
-Recorded from 0.24.4: a prompt is reported before each request to the model, the first time with its
+Proven with 0.24.4: a prompt is reported before each request to the model, the first time with its
 words; a sub-agent goes on in the background, after the `Stop` of its turn.
 """
 
@@ -21,6 +21,7 @@ class QwenCode(ClaudeFormat):
 
     name = "qwen-code"
     title = "Qwen Code"
+    proven = "0.24.4"
     seen = ("prompts", "edits", "shell", "sub-agents", "permission dialogs")
     not_seen = ("going back inside it", "Esc")
     kinds = KINDS

@@ -32,7 +32,8 @@ if TYPE_CHECKING:
     from takeback.capture.workspace import Workspace
     from takeback.ledger.events import CheckpointRow, Event
     from takeback.ledger.ledger import Ledger
-    from takeback.ledger.sessions import SessionRow, StepRow, TurnRow
+    from takeback.ledger.sessions import SessionRow, TurnRow
+    from takeback.ledger.steps import StepRow
     from takeback.model.history import RunningSession
     from takeback.model.results import Checkpoint
     from takeback.model.text.json_text import Json

@@ -257,7 +257,7 @@ def _install_several(
     if not screen.json and not is_trial and code != TakebackError.exit_code:
         flag = " --project" if scope == install.PROJECT else ""
         screen.note("open sessions are recorded once you restart the agent")
-        screen.note(f"`takeback uninstall --all{flag}` removes exactly this")
+        screen.note(f"`takeback uninstall --all{flag}` takes Takeback out of all agents again")
     return code
 
 

@@ -62,7 +62,7 @@ def _meant(agents: "list[Agent]", scope: str) -> str:
 
 
 def _is_there(agent: "Agent", scope: str, given: "Arguments") -> bool:
-    """Whether the settings have hooks of ours, or cannot be read: then the uninstall says why."""
+    """Whether the settings have hooks of ours, or had some and cannot be read now."""
     if scope == steps.PROJECT and agent.project_folder is None:
         return False
     home = environment.default_home()
@@ -71,7 +71,7 @@ def _is_there(agent: "Agent", scope: str, given: "Arguments") -> bool:
         shared = install.shared_removal(agent, scope, path, home)
         return shared is not None or _changes(steps.removals(agent, path, home))
     except TakebackError:
-        return True
+        return os.fsdecode(path) in receipts.read(home)
 
 
 def _uninstall(
@@ -97,7 +97,10 @@ def _uninstall(
             install.show_diff(each.file, each.data, screen)
         screen.note("nothing was written; the same command without --dry-run writes this")
     else:
-        _tell(agent, scope, made, screen)
+        _tell(agent, made, screen)
+        if len(given.operands) == 1:
+            screen.note("open sessions may call it until they end")
+            screen.note(f"`{install.opposite('install', agent, scope)}` installs it again")
     return _as_json(agent, scope, made, is_trial=is_trial)
 
 
@@ -148,13 +151,11 @@ def _as_json(
     }
 
 
-def _tell(agent: "Agent", scope: str, made: "list[Removal]", screen: "Screen") -> None:
+def _tell(agent: "Agent", made: "list[Removal]", screen: "Screen") -> None:
     screen.say(f"{screen.style(agent.title, 'bold')} no longer calls Takeback.")
     for each in made:
         if each.changes:
             _tell_file(each, screen)
-    screen.note("open sessions may call it until they end")
-    screen.note(f"`{install.opposite('install', agent, scope)}` installs it again")
 
 
 def _tell_file(made: "Removal", screen: "Screen") -> None:
