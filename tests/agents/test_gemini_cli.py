@@ -155,7 +155,11 @@ def test_prompts_that_were_taken_back_stand_beside_the_line(tmp_path: Path) -> N
         (ABOVE, names[2])
     ]
     assert before({"$set": {"lastUpdated": "now"}})[0] == (ABOVE, names[2])
-    again = [{"$set": {"messages": []}}, {"$set": {"messages": records}}, {"$rewindTo": "3"}]
+    again: list[Record] = [
+        {"$set": {"messages": []}},
+        {"$set": {"messages": records}},
+        {"$rewindTo": "3"},
+    ]
     assert before(*again)[:2] == [(PASSED, names[2]), (ABOVE, names[1])]
 
 
