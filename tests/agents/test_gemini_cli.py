@@ -155,6 +155,12 @@ def test_prompts_that_were_taken_back_stand_beside_the_line(tmp_path: Path) -> N
         (ABOVE, names[2])
     ]
     assert before({"$set": {"lastUpdated": "now"}})[0] == (ABOVE, names[2])
+    again: list[Record] = [
+        {"$set": {"messages": []}},
+        {"$set": {"messages": records}},
+        {"$rewindTo": "3"},
+    ]
+    assert before(*again)[:2] == [(PASSED, names[2]), (ABOVE, names[1])]
 
 
 def test_when_the_newest_turn_was_interrupted(tmp_path: Path) -> None:

@@ -126,7 +126,7 @@ class _Records:
         self.line: dict[str, str] = {}
         """The messages on the line by their ids, each with the name of its prompt if it is one."""
         self.passed: list[str] = []
-        self.summarized = False
+        self._names: dict[str, str] = {}
         number = 0
         for raw in lines:
             record = transcripts.read(raw) or {}
@@ -138,6 +138,11 @@ class _Records:
                 return
             self._add(record, name)
 
+    @property
+    def summarized(self) -> bool:
+        """Whether prompts are gone that nobody took back."""
+        return bool(set(self._names.values()) - {*self.line.values(), *self.passed})
+
     def _add(self, record: "Line", name: str) -> None:
         gone_to, changed = record.get("$rewindTo"), transcripts.inner(record, "$set")
         if isinstance(gone_to, str):
@@ -145,15 +150,16 @@ class _Records:
             left = ids[ids.index(gone_to) :] if gone_to in self.line else ids
             self.passed += [was for id in left if (was := self.line.pop(id))]
         elif isinstance(changed.get("messages"), list):
-            known = self.line
+            # A process that continues a conversation writes an empty one first, and then all of it.
             ids = [
                 transcripts.text(one, "id") for one in changed["messages"] if isinstance(one, dict)
             ]
-            self.line = {id: known.get(id, "") for id in ids}
-            self.summarized |= any(name for id, name in known.items() if id not in self.line)
+            self.line = {id: self._names.get(id, "") for id in ids}
         elif transcripts.text(record, "id"):
             id = transcripts.text(record, "id")
-            self.line[id] = self.line.get(id) or name
+            if name:
+                self._names[id] = name
+            self.line[id] = self._names.get(id, "")
 
 
 def _name(number: int, prompt: str) -> str:
