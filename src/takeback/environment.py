@@ -53,6 +53,9 @@ def settings_folder(variable: str, name: str) -> bytes:
     chosen = os.environb.get(variable.encode())
     if chosen:
         return os.path.abspath(chosen)
+    config = os.environb.get(b"XDG_CONFIG_HOME", b"")
+    if name.startswith(".config/") and config.startswith(b"/"):
+        return config + name.removeprefix(".config").encode()
     home = user_home()
     return home + b"/" + name.encode() if home else b""
 

@@ -22,7 +22,8 @@ if TYPE_CHECKING:
     from takeback.capture.workspace import Workspace
     from takeback.disk.lock import Held
     from takeback.ledger.ledger import Ledger
-    from takeback.ledger.sessions import SessionRow, StepRow
+    from takeback.ledger.sessions import SessionRow
+    from takeback.ledger.steps import StepRow
     from takeback.model.text.json_text import Json
     from takeback.upkeep.settings import Settings
 
@@ -186,6 +187,7 @@ class Recorder(Pausing):
         whole: bool,
         interrupted: "int | None" = None,
         began: "int | None" = None,
+        git: "Mapping[str, Json] | None" = None,
         conversation: "Mapping[str, str] | None" = None,
         process: str = "",
         request: "str | None" = None,
@@ -193,7 +195,8 @@ class Recorder(Pausing):
         """A prompt was submitted. A turn of the session that still runs was interrupted.
 
         `process` is the agent, as `machine.holder` names it, where that is not this one.
-        It `began` some time ago if the agent did not wait for us: what changed since is its work.
+        It `began` some time ago if the agent did not wait for us: what changed since is its work,
+        and `git` is what `git_facts` said by then.
         """
         at = time.time_ns()
         with _SAFELY, self._work.held():
@@ -208,7 +211,7 @@ class Recorder(Pausing):
             closing = {old.id: over for old in running} | {old.id: over for old in late}
             early: tuple[LateTurn, ...] = ()
             if began is not None:
-                early = (self._late_turn(row, label=_label(label), began=began),)
+                early = (self._late_turn(row, label=_label(label), began=began, git=git),)
             turn = early[0].id if early else _new_id()
             place = Place(session, parents=(row.opened,), title=f"before turn {turn}")
             seen = self._look(place, closing, at, late=early)

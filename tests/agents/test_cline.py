@@ -34,7 +34,12 @@ class Played:
             typed = f'<user_input mode="act">{prompt}</user_input>'
             part = {"type": "text", "text": typed}
             told += [{"id": f"m{number}", "role": "user", "content": [part]}, result]
-        self._messages.write_text(json.dumps({"messages": told}, indent=2))
+        self._messages.write_text(json.dumps({"messages": told}, indent=2) + "\n")
+
+    def begins(self, prompt: str) -> None:
+        """A session, whose messages are not written yet."""
+        session = self._messages.with_name(f"{SESSION}.json")
+        session.write_text(json.dumps({"session_id": SESSION, "prompt": prompt}) + "\n")
 
     def tell(self, name: str, call: str = "", **more: object) -> dict[str, Any]:
         """The next event."""
@@ -64,9 +69,10 @@ def played(tree: Path, home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPat
 
 def test_each_prompt_is_a_turn_with_its_words(played: Played) -> None:
     """Also if the event of the prompt comes after the first tool; undo takes back one of them."""
-    played.types("make it")
+    played.begins("make it")
     played.tell("PreToolUse.editor", "c1")
     played.tell("TaskStart")
+    played.types("make it")
     (played.tree / "new.txt").write_text("line one\n")
     played.tell("PostToolUse.editor", "c1")
     played.tell("TaskComplete")

@@ -5,7 +5,7 @@ import shlex
 import pytest
 
 from clients.place import Place
-from clients.real import TRIMMED, Client
+from clients.real import TOLD, TRIMMED, Client
 
 
 def two_turns(place: Place, client: Client) -> None:
@@ -46,7 +46,7 @@ def test_the_model_goes_on_from_before(kind: type[Client], place: Place) -> None
     assert (place.tree / "third.txt").exists()
 
 
-@pytest.mark.parametrize("kind", TRIMMED)
+@pytest.mark.parametrize("kind", TOLD)
 def test_the_agent_is_told_once(kind: type[Client], place: Place) -> None:
     """Without `--resume` the conversation goes on, and the model hears of the undo, once."""
     client = kind(place)

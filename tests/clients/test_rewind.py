@@ -1,18 +1,15 @@
 """Going back inside the real clients: Esc Esc in Codex, `/rewind` in Claude Code."""
 
-import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import oracle
 from clients.place import Place, wait_until
 from clients.real import ClaudeCode, Client, Codex
+from clients.rewinds import asked_before, done, offered, script
 from clients.screen import CLEAR, ENTER, ESCAPE, LEFT, UP, Screen
 
-OFFERED = re.compile(r"`takebackrollback([a-z]+-)`bringsthemback")
-"""What is said to somebody who went back, as a screen shows it, without blanks."""
 INTERRUPTED = "Conversation interrupted"
 
 
@@ -61,24 +58,6 @@ def rollouts(client: Client) -> list[Path]:
     return list((client.folder / "sessions").glob("*/*/*/rollout-*.jsonl"))
 
 
-def done(place: Place) -> list[dict[str, Any]]:
-    """The turns that ended by themselves, the oldest first."""
-    return [turn for turn in place.turns() if turn["status"] == "done"]
-
-
-def offered(drawn: str) -> str:
-    """The command that a screen offers to somebody who went back: the words after `rollback`."""
-    (found,) = set(OFFERED.findall("".join(drawn.split())))
-    return str(found)
-
-
-def script(place: Place, client: Client) -> None:
-    """Four prompts, each of which makes a file by an edit tool and adds a line by a shell."""
-    for name in ("first", "second", "third", "fourth"):
-        made = client.create(place.tree / f"{name}.txt", f"CONTENT OF THE {name}\n")
-        place.model.plays(f"make the {name} file", made, client.shell(f"echo {name} >> a.txt"))
-
-
 @contextmanager
 def talking(place: Place) -> Iterator[Talk]:
     """Codex at a terminal, with the first prompt done."""
@@ -92,12 +71,6 @@ def talking(place: Place) -> Iterator[Talk]:
         yield talk
     finally:
         screen.close()
-
-
-def asked_before(place: Place, prompt: str) -> list[str]:
-    """The prompts that the model read, up to one of them."""
-    texts = place.model.wait_for(prompt).texts
-    return [text for text in texts if text.startswith("make the") and text.endswith("file")]
 
 
 def test_escape_escape_in_codex(place: Place) -> None:

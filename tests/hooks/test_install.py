@@ -429,6 +429,22 @@ def sung(python: str, main: str, agent: Agent = claude_code.AGENT) -> trial.Tria
     return trial.try_install(made, dict(os.environ))
 
 
+def test_the_configuration_folder_may_be_elsewhere(
+    home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Agents that follow the XDG specification look where its variable says; others do not."""
+    assert home.is_dir()
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "xdg"))
+    agents = installable()
+    found = {
+        name: os.fsdecode(environment.settings_folder("", agents[name].folder))
+        for name in ("opencode", "kilo", "gemini-cli")
+    }
+    assert found["opencode"] == str(tmp_path / "xdg/opencode")
+    assert found["kilo"] == str(tmp_path / "xdg/kilo")
+    assert found["gemini-cli"].endswith("/.gemini")
+
+
 @pytest.mark.parametrize("agent", installable().values(), ids=installable())
 def test_the_canary_sings(agent: Agent) -> None:
     """The command line of this very program records a prompt and lets it be taken back."""

@@ -14,6 +14,8 @@ import pytest
 import takeback
 from agents import MAIN, Agent, Codex, heard, surroundings
 from takeback.agents import typed
+from takeback.agents.agent import PROMPT, HookEvent
+from takeback.agents.registry import find_agent
 from takeback.hooks import hook as hearing
 from takeback.upkeep.settings import Settings
 
@@ -180,19 +182,16 @@ def test_who_cannot_type(project: takeback.Project, claude: Agent, tree: Path) -
     """A sub-agent, a task that is done, an agent that drops no prompts; a switch that is off."""
     assert claude.tell("UserPromptSubmit", prompt="tb undo", agent_id="A1") == {}
     claude.prompt("tb undo", source="system")
-    kimi = {"client_type": "kimi_code_cli", "session_id": "K", "cwd": str(tree)}
-    heard(
-        {
-            **kimi,
-            "hook_event_name": "UserPromptSubmit",
-            "prompt": [{"type": "text", "text": "tb undo"}],
-        }
-    )
+    opencode = find_agent("opencode")
+    assert opencode is not None
+    event = HookEvent(opencode, "chat.message", PROMPT)
+    event.session, event.prompt = "O1", "tb undo"
+    assert not typed.is_ours(event)
     home = Path(os.environ["TAKEBACK_HOME"])
     Settings(os.fsencode(home), project.id).set("hooks.typed", "false")
     claude.prompt("tb undo")
     assert names(tree) == ["a", "b"]
-    assert labels(project) == ["tb undo", "tb undo", "add payment validation"]
+    assert labels(project) == ["tb undo", "add payment validation"]
 
 
 def test_the_other_commands(project: takeback.Project, claude: Agent, tree: Path) -> None:

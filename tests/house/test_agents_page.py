@@ -63,7 +63,7 @@ def table() -> str:
                 proven(agent),
                 listed([*agent.seen]),
                 listed([*agent.not_seen]),
-                "yes" if agent.conversations is not None else NO,
+                "yes" if agent.conversations is not None and agent.conversations.trims else NO,
                 listed([WHEN[kind] for kind in WHEN if kind in agent.told_at and kind in hooked]),
                 listed([name for kind, name in WHAT.items() if kind in agent.heeds(DENY)]),
                 "yes" if BEFORE_TOOL in agent.heeds(ASK) else NO,

@@ -23,7 +23,7 @@ REGISTRIES = ("takeback.agents", "takeback.adapters", "takeback.cli.commands")
 CROWDED = {
     "takeback": 14,
     "takeback.disk": 13,
-    "takeback.ledger": 13,
+    "takeback.ledger": 14,
     "takeback.model": 12,
     "takeback.undo": 12,
     "takeback.upkeep": 12,

@@ -101,6 +101,7 @@ class Stack:
             partial=act.is_partial,
             turns=json.dumps([self.numbers[taken]] if taken and is_about_turn else []),
             partly="[]",
+            running="[]",
         )
         undo_stack.follow(self.db, number)
 

@@ -269,6 +269,9 @@ class Conversations:
     prompt stands where an old one stood, and the old ones are still in the file, beside the line.
     """
 
+    trims = True
+    """Whether a copy that ends earlier goes on in the agent, and the original stays."""
+
     def interrupted_at(self, path: str, prompt: str) -> "float | None":
         """When the turn before a prompt was interrupted, in seconds; None if it was not."""
         raise NotImplementedError

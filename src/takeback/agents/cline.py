@@ -24,7 +24,7 @@ from takeback.model.text import json_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
 
     from takeback.agents.agent import Answer, Payload, Trial
     from takeback.model.text.json_text import Json
@@ -48,6 +48,7 @@ _NAMES = {
 """What it calls the events in its payloads, and the programs that it runs for them."""
 _EXITED = "exited with code "
 _TYPED = "<user_input"
+_MESSAGES, _SESSION = ".messages.json", ".json"
 
 
 class Cline(Agent):
@@ -97,18 +98,18 @@ class Cline(Agent):
         """Where the messages of the session are."""
         if event.session.isprintable() and "/" not in event.session:
             folder = f"{user_home}/{self.folder}/data/sessions/{event.session}"
-            event.transcript = f"{folder}/{event.session}.messages.json"
+            event.transcript = f"{folder}/{event.session}{_MESSAGES}"
 
     def newest_prompt(self, transcript: str) -> "tuple[str, str]":
-        """The last message that somebody typed."""
-        messages = _read(transcript).get("messages")
-        for message in reversed(messages if isinstance(messages, list) else []):
-            parts = message.get("content") if isinstance(message, dict) else None
-            for part in parts if isinstance(parts, list) else []:
-                typed = text(part, "text") if isinstance(part, dict) else ""
-                if typed.startswith(_TYPED):
-                    return text(message, "id"), _words_of(typed)
-        return "", ""
+        """The last message that somebody typed.
+
+        The first one is in the session before it is in the messages, where it gets an id.
+        """
+        first = _words_of(text(_read(transcript.replace(_MESSAGES, _SESSION)), "prompt"))
+        typed = list(_typed(_read(transcript).get("messages")))
+        if not typed or (len(typed) == 1 and typed[0][1] == first):
+            return ("first" if first else "", first)
+        return typed[-1]
 
     def can_deny(self, event: HookEvent) -> bool:
         """Before a tool; that ends all of its work, and the model does not hear why."""
@@ -174,9 +175,21 @@ def _read_end(event: HookEvent, call: "Payload") -> None:
         event.exit_code = wrong[0] if wrong else 0
 
 
+def _typed(messages: object) -> "Iterator[tuple[str, str]]":
+    """What somebody typed: its id and words."""
+    for message in messages if isinstance(messages, list) else []:
+        parts = message.get("content") if isinstance(message, dict) else None
+        for part in parts if isinstance(parts, list) else []:
+            said = text(part, "text") if isinstance(part, dict) else ""
+            if said.startswith(_TYPED):
+                yield text(message, "id"), _words_of(said)
+
+
 def _words_of(typed: str) -> str:
     """What somebody typed, without what stands around it."""
-    return typed.partition(">")[2].rpartition("</user_input>")[0] or typed
+    if not typed.startswith(_TYPED):
+        return typed
+    return typed.partition(">")[2].rpartition("</user_input>")[0]
 
 
 def _read(path: str) -> "dict[str, object]":
@@ -185,7 +198,7 @@ def _read(path: str) -> "dict[str, object]":
         if os.path.getsize(path) > MOST:
             return {}
         with open(path, "rb") as file:
-            said = json_text.loads(file.read().decode("utf-8", "replace"))
+            said = json_text.loads(file.read().decode("utf-8", "replace").strip())
     except (OSError, ValueError, TypeError, RecursionError):
         return {}
     return said if isinstance(said, dict) else {}

@@ -3,8 +3,8 @@
 Proven with 1.0.102: an event is spelled as its settings spell it, `preToolUse` with its own
 fields, `PreToolUse` with Claude Code's; some events have its own fields in either case, and those
 of its own spelling are not named at all. No event has the id of a prompt or a call. A sub-agent is
-a session of its own, which names the one it works for. What the user types while it works joins
-the turn that runs, and no hook reports it.
+a session of its own, which names the one it works for. No hook reports what the user types while
+it works.
 
 Its conversation is a file of events, `session-state/ID/events.jsonl`. The time of a prompt's hook
 stands there to the millisecond, so it serves as the id of the prompt. Going back there cuts the
@@ -150,11 +150,11 @@ class Copilot(Agent):
 
     def can_deny(self, event: HookEvent) -> bool:
         """Before a tool, and a prompt."""
-        return event.name in ("PreToolUse", "UserPromptSubmit")
+        return event.kind in (kinds.BEFORE_TOOL, kinds.PROMPT)
 
     def can_ask(self, event: HookEvent) -> bool:
         """In its own dialog."""
-        return event.name == "PreToolUse"
+        return event.kind == kinds.BEFORE_TOOL
 
     def answer(self, event: HookEvent, answer: "Answer") -> "dict[str, Json]":
         """It reads a verdict where the settings' spelling has it, and a note outside of it.

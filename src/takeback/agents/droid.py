@@ -41,15 +41,13 @@ class Droid(ClaudeFormat):
     started_in = "FACTORY_PROJECT_DIR"
     matcher = f"^(?!(?:{'|'.join(_READERS)})$).*"
     proven = "0.225.2"
-    seen = ("edit tools", "shell")
+    seen = ("edits", "shell", "prompts, by its conversation")
     not_seen = (
-        "a prompt without tools",
-        "the end of a failed command",
-        "background commands after the end of `droid exec`",
+        "prompts that use no tool",
+        "the end of a command that fails",
         "going back inside it",
     )
     hides_prompts = True
-    loses_reason = True
 
     def claims(self, payload: "Payload") -> bool:
         """All its events name the conversation."""
@@ -63,6 +61,15 @@ class Droid(ClaudeFormat):
             event.background = event.given.get("fireAndForget") is True
             event.exit_code = None if event.background else 0  # of another one no end is reported
         return event
+
+    def can_deny(self, event: "HookEvent") -> bool:
+        """Before a tool."""
+        return event.name == "PreToolUse"
+
+    def can_ask(self, event: "HookEvent") -> bool:
+        """With `--skip-permissions-unsafe` it runs what it shall ask about."""
+        del event
+        return False
 
     def newest_prompt(self, transcript: str) -> "tuple[str, str]":
         """The last message with words of the user; its id is also that of the turn there."""

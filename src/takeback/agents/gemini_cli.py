@@ -1,15 +1,19 @@
 """Gemini CLI: its own names of events, with the time of each and without ids of prompts and calls.
 
-Recorded from 0.61.0, not proven with the real client: a command that fails reports its end like any
-other; calls made at once overlap; going back reports nothing. What hooks added to a prompt at the
-start of a session stands before the user's own words.
+Proven with 0.61.0: a command that fails or is interrupted reports its end like any other, the
+latter a second or two later; a turn that is interrupted reports none. Calls made at once overlap.
+Going back reports nothing, and is in the conversation. A sub-agent works within its call. What
+hooks added to a prompt at the start of a session stands before the user's own words.
 """
 
 from takeback.agents import agent as kinds
 from takeback.agents import transcripts
 from takeback.agents.agent import (
+    ABOVE,
     AFTER_TOOL,
+    BEGINNING,
     DENY,
+    PASSED,
     PROMPT,
     UNKNOWN_FORMAT,
     Agent,
@@ -27,6 +31,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from takeback.agents.agent import Answer, Payload, Trial, TrimmedConversation
+    from takeback.agents.transcripts import Line
     from takeback.model.text.json_text import Json
 
 KINDS = {
@@ -50,21 +55,42 @@ _TAKES_CONTEXT = ("BeforeAgent", "AfterTool")
 
 
 class GeminiConversations(Conversations):
-    """One file each, of records that are added; what no record says is not known here."""
+    """One file each, to which records are added: messages, and that some were taken back.
+
+    Hooks know no ids of prompts. So a prompt is called by its number in the file and its words: the
+    event of a prompt comes before its record, which gets the next number.
+    """
+
+    trims = False  # Gemini CLI 0.61.0 deletes the original when a copy of it goes on
+
+    def next_prompt(self, path: str, prompt: str) -> str:
+        """What a prompt is called whose record is still to come.
+
+        Empty if the file is not there or too large: without a name, prompts are told apart by time.
+        """
+        import os
+
+        try:
+            size = os.stat(path).st_size
+        except (OSError, ValueError):
+            return ""
+        if size > transcripts.MOST:
+            return ""
+        return _name(1 + sum(map(_is_prompt, transcripts.backwards(path))), prompt)
 
     def interrupted_at(self, path: str, prompt: str) -> "float | None":
-        """When the newest turn was interrupted; a record of it has no id of its prompt."""
+        """When the newest turn was interrupted."""
         del prompt
         for raw in transcripts.backwards(path):
             line = transcripts.read(raw) or {}
             if line.get("type") == "info" and line.get("content") == _ESCAPED:
                 return transcripts.seconds(line)
-            if line.get("type") == "user" and not _is_result(line):
+            if _is_prompt(raw):
                 return None
         return None
 
     def interrupted_prompt(self, path: str) -> str:
-        """Prompts have no ids that hooks know."""
+        """No record of an interruption says which prompt it is about."""
         del path
         return ""
 
@@ -74,21 +100,94 @@ class GeminiConversations(Conversations):
         return False
 
     def before(self, path: str, prompt: str) -> "Iterator[tuple[str, str]]":
-        """Nothing: see `interrupted_prompt`."""
-        del path, prompt
-        return iter(())
+        """Those that were taken back stand beside the line; a summary may stand for the oldest."""
+        try:
+            records = _Records(transcripts.forwards(path), prompt)
+        except OSError:
+            return
+        for name in reversed(records.passed):
+            yield PASSED, name
+        for name in reversed(list(records.line.values())):
+            if name:
+                yield ABOVE, name
+        if not records.summarized:
+            yield BEGINNING, ""
 
     def trim(self, path: str, prompt: str) -> "TrimmedConversation":
-        """Not possible: see `interrupted_prompt`."""
+        """Never; see `trims`."""
         del path, prompt
         raise CannotTrimError(UNKNOWN_FORMAT)
 
 
-def _is_result(line: "dict[str, Any]") -> bool:
-    """Whether a record of the user is what a tool returned."""
-    content = line.get("content")
+class _Records:
+    """What the records of a file before one prompt say: who is on the line, and who was left."""
+
+    def __init__(self, lines: "Iterable[bytes]", prompt: str) -> None:
+        self.line: dict[str, str] = {}
+        """The messages on the line by their ids, each with the name of its prompt if it is one."""
+        self.passed: list[str] = []
+        self.summarized = False
+        number = 0
+        for raw in lines:
+            record = transcripts.read(raw) or {}
+            name = ""
+            if _is_prompt(raw, record):
+                number += 1
+                name = _name(number, _typed(_words(record)))
+            if name and name == prompt:
+                return
+            self._add(record, name)
+
+    def _add(self, record: "Line", name: str) -> None:
+        gone_to, changed = record.get("$rewindTo"), transcripts.inner(record, "$set")
+        if isinstance(gone_to, str):
+            ids = list(self.line)
+            left = ids[ids.index(gone_to) :] if gone_to in self.line else ids
+            self.passed += [was for id in left if (was := self.line.pop(id))]
+        elif isinstance(changed.get("messages"), list):
+            known = self.line
+            ids = [
+                transcripts.text(one, "id") for one in changed["messages"] if isinstance(one, dict)
+            ]
+            self.line = {id: known.get(id, "") for id in ids}
+            self.summarized |= any(name for id, name in known.items() if id not in self.line)
+        elif transcripts.text(record, "id"):
+            id = transcripts.text(record, "id")
+            self.line[id] = self.line.get(id) or name
+
+
+def _name(number: int, prompt: str) -> str:
+    from zlib import crc32
+
+    return f"{number}-{crc32(prompt.encode('utf-8', 'surrogatepass')):08x}"
+
+
+def _is_prompt(raw: bytes, record: "Line | None" = None) -> bool:
+    """Whether a record is what somebody asked for, and not what a tool returned."""
+    if b'"user"' not in raw:
+        return False
+    known = record or transcripts.read(raw) or {}
+    if known.get("type") != "user" or not transcripts.text(known, "id"):
+        return False
+    content = known.get("content")
     parts = content if isinstance(content, list) else []
-    return any(isinstance(part, dict) and "functionResponse" in part for part in parts)
+    return not any(isinstance(part, dict) and "functionResponse" in part for part in parts)
+
+
+def _words(record: "Line") -> str:
+    """What a record of the user says."""
+    content = record.get("content")
+    parts = content if isinstance(content, list) else [{"text": content}]
+    texts = [part.get("text") for part in parts if isinstance(part, dict)]
+    return "".join(text for text in texts if isinstance(text, str) and not _is_added(text))
+
+
+def _is_added(said: str) -> bool:
+    """Whether hooks said all of it."""
+    return said.startswith(_ADDED) and said.endswith(_ADDED_END)
+
+
+_CONVERSATIONS = GeminiConversations()
 
 
 class GeminiCli(Agent):
@@ -96,12 +195,13 @@ class GeminiCli(Agent):
 
     name = "gemini-cli"
     title = "Gemini CLI"
-    seen = ("prompts", "edits", "shell")
-    not_seen = ("`/rewind`, `/restore`", "Esc", "which of two equal calls ended")
+    proven = "0.61.0"
+    seen = ("prompts", "edits", "shell", "sub-agents", "Esc", "`/rewind`")
+    not_seen = ("`/restore`", "which of two equal calls ended")
     kinds = KINDS
     tools = _TOOLS
     told_at = (PROMPT, AFTER_TOOL)
-    conversations = GeminiConversations()
+    conversations = _CONVERSATIONS
     folder = ".gemini"
     file = "settings.json"
     program = "gemini"
@@ -127,6 +227,8 @@ class GeminiCli(Agent):
         event.source = text(payload, "source", "reason")
         event.tool = text(payload, "tool_name")
         event.given = fields(payload, "tool_input")
+        if event.kind == PROMPT:
+            event.turn = _CONVERSATIONS.next_prompt(event.transcript, event.prompt)
         response = fields(payload, "tool_response")
         event.output = text(response, "llmContent")
         event.failed = bool(response.get("error"))

@@ -40,13 +40,8 @@ class Goose(Agent):
     folder = ".agents/plugins"
     program = "goose"
     proven = "1.34.0"
-    seen = ("edit tools", "shell", "sub-agents")
-    not_seen = (
-        "results of tools",
-        "the end of a turn before that of the session",
-        "sub-agents in the background",
-        "going back inside it",
-    )
+    seen = ("prompts", "edits", "shell", "sub-agents")
+    not_seen = ("ends of turns before that of the session", "Esc", "going back inside it")
     subagents_start_silently = True
     hides_stops = True
 

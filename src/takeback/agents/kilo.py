@@ -16,6 +16,7 @@ class Kilo(OpenCode):
     project_folder = ".kilo"
     program = "kilo"
     variable = "KILO_CONFIG_DIR"
+    not_seen = (*OpenCode.not_seen, "the end of `background_process`")
 
     def claims(self, payload: "Payload") -> bool:
         """It says so, or it is an event as it was recorded from it."""

@@ -52,15 +52,8 @@ class KimiCode(ClaudeFormat):
     variable = "KIMI_CODE_HOME"
     matcher = f"^(?!(?:{'|'.join(_READERS)})$)"
     proven = "2.1.0"
-    seen = (
-        "edit tools",
-        "shell",
-        "sub-agents",
-        "background commands",
-        "permission dialogs",
-        "Esc",
-    )
-    not_seen = ("going back inside it",)
+    seen = ("prompts", "edits", "shell", "sub-agents, as the agent itself", "background")
+    not_seen = ("Esc (its event was not tried)", "going back inside it")
     subagents_stop_alike = True
 
     def claims(self, payload: "Payload") -> bool:

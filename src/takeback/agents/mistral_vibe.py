@@ -46,8 +46,8 @@ class MistralVibe(Agent):
     variable = "VIBE_HOME"
     event_key = "type"
     proven = "3.0.2"
-    seen = ("edit tools", "shell")
-    not_seen = ("a prompt without tools", "Esc", "going back inside it")
+    seen = ("edits", "shell", "prompts, by its conversation")
+    not_seen = ("prompts that use no tool", "Esc", "going back inside it")
     hides_prompts = True
 
     def claims(self, payload: "Payload") -> bool:

@@ -50,8 +50,8 @@ class OpenCode(Agent):
     project_folder = ".opencode"
     program = "opencode"
     variable = "OPENCODE_CONFIG_DIR"
-    seen = ("prompts", "edits", "shell", "sub-agents", "permission dialogs", "Esc", "going back")
-    not_seen = ("when a turn ended that was killed",)
+    seen = ("prompts", "edits", "shell", "sub-agents", "permission dialogs", "Esc", "`/undo`")
+    not_seen: "tuple[str, ...]" = ("your own commands (`!`)", "when a turn ended that was killed")
 
     def claims(self, payload: "Payload") -> bool:
         """It says so, or it is an event as a plugin gets it."""

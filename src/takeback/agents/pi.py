@@ -38,8 +38,8 @@ class Pi(Agent):
     project_folder = ".pi"
     program = "pi"
     variable = "PI_CODING_AGENT_DIR"
-    seen = ("prompts", "edits", "shell", "Esc", "going back")
-    not_seen = ("when a turn ended that was killed",)
+    seen = ("prompts", "edits", "shell", "Esc", "`/tree`")
+    not_seen = ("your own commands (`!`)", "prompts that wait while it works", "`/fork`")
 
     def claims(self, payload: "Payload") -> bool:
         """An event with its context."""

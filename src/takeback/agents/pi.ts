@@ -21,15 +21,16 @@ function ask(payload: object, command: string, limit: number): Promise<any> {
       }
     }
     try {
-      // A group of its own: Ctrl-C in the terminal is meant for the agent.
+      // A group of its own, that can be ended: Ctrl-C in the terminal is meant for the agent.
       const hook = spawn("/bin/sh", ["-c", command], {
         stdio: ["pipe", "pipe", "ignore"],
         detached: true,
       })
       const late = setTimeout(() => {
         said = ""
-        hook.kill("SIGKILL")
         done()
+        hook.stdout.destroy()
+        process.kill(-hook.pid!, "SIGKILL")
       }, limit)
       hook.on("error", done)
       hook.on("close", () => (clearTimeout(late), done()))

@@ -1,6 +1,6 @@
 """Qwen Code: Claude Code's hooks and payloads, with tools and ids of its own.
 
-Recorded from 0.24.4: a prompt is reported before each request to the model, the first time with its
+Proven with 0.24.4: a prompt is reported before each request to the model, the first time with its
 words; a sub-agent goes on in the background, after the `Stop` of its turn.
 """
 
@@ -21,6 +21,7 @@ class QwenCode(ClaudeFormat):
 
     name = "qwen-code"
     title = "Qwen Code"
+    proven = "0.24.4"
     seen = ("prompts", "edits", "shell", "sub-agents", "permission dialogs")
     not_seen = ("going back inside it", "Esc")
     kinds = KINDS
@@ -42,6 +43,7 @@ class QwenCode(ClaudeFormat):
         event.turn = text(payload, "prompt_id")
         event.call = text(payload, "tool_call_id", "tool_use_id")
         if event.kind == kinds.PROMPT:
+            event.stamp = text(payload, "timestamp")  # its ids begin anew when it is started
             read_prompt(event, payload)
         elif event.kind == kinds.BATCH_OVER:
             made = payload.get("tool_calls")

@@ -42,8 +42,9 @@ def delivery(event: "HookEvent") -> str:
 
 
 def typed(event: "HookEvent") -> str:
-    """What a prompt that is a command of ours asks for."""
-    return part_of(event, event.turn, TYPED) if event.turn else delivery(event)
+    """What a prompt that is a command of ours asks for; ids may begin anew, times do not."""
+    is_named = event.turn and not event.stamp
+    return part_of(event, event.turn, TYPED) if is_named else delivery(event)
 
 
 def likeness(event: "HookEvent") -> str:

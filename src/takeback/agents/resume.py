@@ -159,8 +159,10 @@ def _require_tail(ledger: "Ledger", turn: "TurnRow") -> None:
 
 
 def _conversations_of(agent: str) -> "Conversations | None":
+    """What trims the conversations of an agent; None if nothing does."""
     known = registry.find_agent(agent)
-    return known.conversations if known is not None else None
+    files = known.conversations if known is not None else None
+    return files if files is not None and files.trims else None
 
 
 def _trimmed(ledger: "Ledger", turn: "TurnRow", agent: str) -> "TrimmedConversation":

@@ -50,7 +50,7 @@ if TYPE_CHECKING:
 
     from takeback.capture.deltas import Delta
     from takeback.ledger.ledger import Ledger
-    from takeback.ledger.sessions import WindowRow
+    from takeback.ledger.steps import WindowRow
     from takeback.model.history import Author
     from takeback.worktree.watch import PartialScan
 

@@ -32,7 +32,8 @@ if TYPE_CHECKING:
     from takeback.capture.workspace import Workspace
     from takeback.ledger.events import CheckpointRow, Event
     from takeback.ledger.ledger import Ledger
-    from takeback.ledger.sessions import SessionRow, StepRow, TurnRow
+    from takeback.ledger.sessions import SessionRow, TurnRow
+    from takeback.ledger.steps import StepRow
     from takeback.model.history import RunningSession
     from takeback.model.results import Checkpoint
     from takeback.model.text.json_text import Json
@@ -169,14 +170,14 @@ class LateTurn(Value):
     """A turn that the next look begins, if it finds something that was changed since `began`.
 
     Without a `label` it is called after the time and the paths. What is of an `unknown` author is
-    what nobody else claims; such a turn is over with the look. `git` is how the user's git was.
+    what nobody else claims; such a turn is over with the look. `git` are facts about the user's.
     """
 
     id: str
     session: str
     opened: int
     began: int
-    git: "Json"
+    git: "Mapping[str, Json]"
     label: str = ""
     unknown: bool = False
 
@@ -203,7 +204,7 @@ class LateTurn(Value):
             "whole": False,
             "began": began,
             "checkpoint": before.id if before is not None else None,
-            "git": self.git,
+            **self.git,
         }
         parents = (self.opened, before.event) if before is not None else (self.opened,)
         return NewEvent(events.TURN_STARTED, said, now, parents=parents)
@@ -377,9 +378,10 @@ class SafePoints:
         *,
         label: str = "",
         began: int = 0,
+        git: "Mapping[str, Json] | None" = None,
         unknown: bool = False,
     ) -> LateTurn:
-        id, git = ids.from_entropy(os.urandom(8)), self._work.git_known()
+        id, git = ids.from_entropy(os.urandom(8)), git or {"git": self._work.git_known()}
         return LateTurn(id, row.id, row.opened, began, git, label=label, unknown=unknown)
 
     def end_late_turns(self, late: "tuple[LateTurn, ...]", seen: "Checkpoint", at: int) -> None:

@@ -43,7 +43,8 @@ if TYPE_CHECKING:
     from takeback.ledger.checkpoints import DeltaRow, NamedDelta
     from takeback.ledger.events import CheckpointRow
     from takeback.ledger.ledger import Ledger
-    from takeback.ledger.sessions import ChangeRow, SessionRow, StepRow, TurnRecord
+    from takeback.ledger.sessions import ChangeRow, SessionRow, TurnRecord
+    from takeback.ledger.steps import StepRow
     from takeback.ledger.undo_stack import RestoreRow
     from takeback.model.history import Change
     from takeback.model.losses import Loss

@@ -111,8 +111,8 @@ class HookRecorder:
         agent, own_id = event.agent.name, requests.clean(event.session)
         if event.agent.subagents_start_silently and event.kind != kinds.SESSION_STARTS:
             known = self._ledger.sessions.find(agent, own_id)
-            asker = self._ledger.sessions.with_subagent(agent) if known is None else None
-            if asker is not None:
+            asker = self._with_subagent(agent) if known is None else ""
+            if asker:
                 event.subagent = own_id
                 return asker
         reads = event.kind == kinds.BEFORE_TOOL and event.tool_kind == words.READ
@@ -121,6 +121,14 @@ class HookRecorder:
             if known is not None:
                 return known.id
         return self._recorder.start_session(agent, own_id, "", held=False)
+
+    def _with_subagent(self, agent: str) -> str:
+        """The session of an agent in which a sub-agent works; empty if there is none."""
+        for row in reversed(self._ledger.sessions.open()):
+            turn = self._ledger.turns.newest_of(row.number) if row.agent == agent else None
+            if turn is not None and self._ledger.steps.running(turn.id, words.AGENT):
+                return row.id
+        return ""
 
     # -- turns -----------------------------------------------------------------------------
 

@@ -1,8 +1,7 @@
 """The ledger: an append-only log of events and what follows from them, in SQLite.
 
-Its commit is the commit point of everything: a checkpoint exists when, and only when, its row
-is committed. Each event is chained to the one before over a *commitment* to its payload, so
-that a payload can be forgotten later without breaking the chain.
+A checkpoint exists if and only if its row is committed. Each event is chained to the one before
+over a *commitment* to its payload, which can be forgotten later without breaking the chain.
 """
 
 from _thread import get_ident
@@ -33,7 +32,8 @@ if TYPE_CHECKING:
     from takeback.ledger.journal import Journals, Plans
     from takeback.ledger.outside import GitLooks, Outside
     from takeback.ledger.retention import Care, Forgets
-    from takeback.ledger.sessions import Sessions, Steps, Turns
+    from takeback.ledger.sessions import Sessions, Turns
+    from takeback.ledger.steps import Steps
     from takeback.ledger.undo_stack import UndoStack
     from takeback.model.reasons import Reason
     from takeback.model.text.json_text import Json
@@ -222,7 +222,7 @@ class Ledger:
     @cached_property
     def steps(self) -> "Steps":
         """Queries about steps."""
-        from takeback.ledger.sessions import Steps
+        from takeback.ledger.steps import Steps
 
         return Steps(self._reader)
 

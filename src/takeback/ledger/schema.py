@@ -32,7 +32,7 @@ APPLICATION = 0x544B4236
 """`TKB6`: marks the file as ours, since format 6, which no release wrote either."""
 _UNRELEASED = 0x544B4231
 """`TKB1`: formats 1 to 5, which no release wrote."""
-VERSION = 7
+VERSION = 8
 MAIN = "main"
 """The id of the line that each store begins with."""
 

@@ -3,7 +3,6 @@
 import shlex
 import signal
 import subprocess
-import time
 from abc import ABC, abstractmethod
 from pathlib import Path
 from typing import Any, ClassVar
@@ -66,8 +65,6 @@ class Client(ABC):
     """Its folder in the home folder, for those without a variable."""
     INTERRUPTED = ""
     """What stands in the conversation after Esc."""
-    ESCAPES = 1
-    """How often Esc has to be pressed."""
     AT_ONCE = True
     """Whether its conversation has calls that were made at once as one answer of the model."""
     MARK_IN_GIT = ""
@@ -135,9 +132,7 @@ class Client(ABC):
 
     def interrupt(self, screen: Screen) -> None:
         """Stop it in the middle."""
-        for _ in range(self.ESCAPES):
-            screen.press(ESCAPE)
-            time.sleep(0.2)  # two at once would be another key
+        screen.press(ESCAPE)
 
     # -- what its model says ---------------------------------------------------------------
 

@@ -1,11 +1,14 @@
 """OpenCode, and Kilo, which is a fork of it."""
 
 import json
+import time
 from pathlib import Path
 
+from clients.actions import PATIENCE
 from clients.client import Client
 from clients.model import Answer, Use
 from clients.packages import Npm
+from clients.screen import ESCAPE, Screen
 
 
 class OpenCode(Client):
@@ -14,7 +17,6 @@ class OpenCode(Client):
     NAME = "opencode"
     FOLDER = ".config/opencode"
     INTERRUPTED = "MessageAbortedError"
-    ESCAPES = 2
     PACKAGE = Npm("opencode-ai", "1.18.33", "opencode-linux-*/bin/opencode")
     PLUGIN_PACKAGE = "@opencode-ai/plugin"
     SETTINGS = "opencode.json"
@@ -71,6 +73,14 @@ class OpenCode(Client):
         files = (database, database.with_name(database.name + "-wal"))
         mark = self.INTERRUPTED.encode()
         return any(file.exists() and mark in file.read_bytes() for file in files)
+
+    def interrupt(self, screen: Screen) -> None:
+        """Esc, until it is heard: it wants a second one within five seconds."""
+        for _ in range(PATIENCE):
+            if self.is_interrupted():
+                return
+            screen.press(ESCAPE)
+            time.sleep(1)  # two at once would be another key
 
     def shell(self, command: str) -> Use:
         """Its bash."""

@@ -23,14 +23,20 @@ OTHERS: tuple[type[Client], ...] = (QwenCode, Cline, Kilo, KimiCode, Droid, Mist
 """Those that `test_others.py` is about."""
 TRIMMED: tuple[type[Client], ...] = (ClaudeCode, Codex, Copilot)
 """Those whose conversations `undo --resume` can trim."""
+TOLD: tuple[type[Client], ...] = (*TRIMMED, GeminiCli, QwenCode)
+"""Those whose model hears of an undo at the next prompt (`test_going_on.py`)."""
 ASKING: tuple[type[Client], ...] = (ClaudeCode, Codex)
 """Those whose dialogs `test_dialogs.py` answers."""
 CLIENTS = (*DEEP, *OTHERS)
-BESIDE = {"ruflo": packages.Npm("ruflo", "3.42.5", "ruflo/bin/ruflo.js")}
-"""What people install into a client beside Takeback (`test_beside_ruflo.py`)."""
+BESIDE = {
+    "ruflo": packages.Npm("ruflo", "3.42.5", "ruflo/bin/ruflo.js"),
+    "aider": packages.PyPI("aider-chat", "0.86.2", "bin/aider"),
+}
+"""What people install into a client beside Takeback (`test_beside_ruflo.py`), and what has no hooks
+(`test_aider.py`)."""
 
 __all__ = [
-    "ASKING", "BESIDE", "CLIENTS", "DEEP", "OTHERS", "TRIMMED",
+    "ASKING", "BESIDE", "CLIENTS", "DEEP", "OTHERS", "TOLD", "TRIMMED",
     "ClaudeCode", "Client", "Cline", "Codex", "Copilot", "Droid", "GeminiCli", "Goose", "Kilo",
     "KimiCode", "MistralVibe", "OpenCode", "Pi", "QwenCode",
 ]  # fmt: skip

@@ -52,7 +52,8 @@ def require_exact_ways_back(
     if mark in after and mark:
         before, users = {**before, mark: after[mark]}, Git(tree)
     assert_every_row_did_something(before, after, client.cannot_play)
-    assert [turn["label"] for turn in place.turns()] == ["warm up", "do everything"]
+    labels = [turn["label"] for turn in place.turns()]
+    assert labels == ["warm up", "do everything"], labels
 
     torture.edit_afterwards(tree)
     edited = oracle.picture(tree)

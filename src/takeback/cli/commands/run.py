@@ -6,10 +6,13 @@ its alone. What we have to say goes to stderr, after it is over.
 
 import contextlib
 import os
+import time
 
+from takeback.agents import aider
 from takeback.cli.app import open_project, with_way_back
 from takeback.cli.parser import EVERYDAY, SHOW_SECRETS, Arguments, Command, Option
 from takeback.cli.screens.child import (
+    LONG,
     BlockedSignals,
     CannotStartError,
     Outcome,
@@ -35,13 +38,14 @@ from takeback.model.words import count
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
+    from typing import Self
 
     from takeback.cli.screen import Screen
     from takeback.model.history import RecordedTurn
     from takeback.model.text.json_text import Json
     from takeback.project import Project
-    from takeback.session import Turn
+    from takeback.session import Session, Turn
 
 COMMAND = Command(
     "run",
@@ -80,6 +84,9 @@ COMMAND = Command(
 
 _OFF = "off in this project, so nothing is recorded; `takeback on` turns it on"
 _MOST_SHOWN = 10
+_FOLLOWED_EVERY = 0.05
+_GRACE = 500_000_000
+"""Nanoseconds within which an agent that was given a prompt has written it down."""
 
 
 def run(given: "Arguments", screen: "Screen") -> int:
@@ -193,12 +200,29 @@ class _Wrapped:
         if next(project.checkpoints(), None) is None:
             # The first look at a big tree takes its time, and says so.
             project.checkpoint(progress=self._screen.progress)
+        if aider.is_aider(self._given.rest):
+            return self._as_prompts(project, name, label or self._command)
         # One look before and one after are all there is to see; the step says what ran between.
         with project.session("run", id=name, safe_points="turn", beside=True) as session:
             with session.turn(label or self._command, whole=False) as turn:
                 outcome = self._as_step(turn, session.id)
                 turn.end(_status(outcome))
             self._tell(turn.recorded(), outcome)
+        return outcome
+
+    def _as_prompts(self, project: "Project", name: str, label: str) -> "Outcome":
+        """Each prompt of an agent without hooks is a turn."""
+        project.checkpoint()
+        with project.session(aider.NAME, id=name, safe_points="turn", beside=True) as session:
+            self._quiet.close()
+            with _Prompts(project, session, self._given.rest) as prompts:
+                ours = {b"TAKEBACK_SESSION": session.id.encode()}
+                self._outcome = outcome = self._run({**os.environb, **ours})
+            prompts.end(label, _status(outcome))
+            if prompts.problem is not None:
+                _complain(prompts.problem, self._screen)
+            for turn in prompts.turns:
+                self._tell(project.turn(turn), outcome)
         return outcome
 
     def _as_step(self, turn: "Turn", session: str) -> "Outcome":
@@ -322,3 +346,152 @@ def _as_ours(problem: Exception) -> TakebackError:
         problem.actions = problem.actions or (Action("doctor"),)
         return problem
     return TakebackError(f"{type(problem).__name__}: {problem}", hint=Action("doctor"))
+
+
+# -- an agent without hooks ----------------------------------------------------------------------
+
+
+class _Prompts:
+    """Follows an agent by its own history: each prompt is a turn.
+
+    cooked   the agent works: what changes is the turn's, surely where the agent says so
+    raw      it waits at the terminal for you: what changes is yours
+
+    What somebody may have edited while the agent works, and the agent does not name, is a doubt.
+    An agent that asks a question waits, too: when no prompt follows, its turn goes on.
+    """
+
+    def __init__(self, project: "Project", session: "Session", words: "list[str]") -> None:
+        self._recorder = project.recorder("turn")
+        self._session = session
+        folder = os.getcwd()
+        self._top = os.fsencode(aider.top(folder))
+        chat, self._typed = (
+            aider.history_file(which, words, os.environ, folder)
+            for which in (aider.CHAT, aider.INPUT)
+        )
+        self._history = aider.ChatHistory(chat)
+        self._is_terminal = os.isatty(0)
+        with self._recorder.together():
+            self._git: Mapping[str, Json] | None = project.workspace.git_facts()
+        self._began = self._now = time.time_ns()
+        self._waited = 0
+        """When the agent was last seen to wait."""
+        self._is_awake = False
+        self._turn = self._step = ""
+        self._since = 0
+        self._edited: list[bytes] = []
+        self.turns: list[str] = []
+        self.problem: TakebackError | None = None
+
+    def __enter__(self) -> "Self":
+        from threading import Event, Thread
+
+        self._over = Event()
+        self._thread = Thread(target=self._follow, daemon=True)
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._over.set()
+        self._thread.join()
+
+    def end(self, label: str, status: str) -> None:
+        """The agent is gone: its last turn ends; without any prompt the whole run is one."""
+        self._try(self._look)
+        if not self.turns:
+            self._start(label, self._began)
+        self._rest(time.time_ns(), status)
+
+    def _follow(self) -> None:
+        while not self._over.wait(_FOLLOWED_EVERY):
+            self._try(self._look)
+
+    def _try(self, what: "Callable[[], None]") -> None:
+        try:
+            what()
+        except TakebackError as problem:
+            self.problem = problem
+
+    def _look(self) -> None:
+        before, self._now = self._now, time.time_ns()
+        is_raw = self._is_raw()
+        for kind, text in self._history.news():
+            if kind == "prompt":
+                self._begin(text, self._entered(before))
+                continue
+            self._go_on(self._entered(before))
+            self._edited.append(os.fsencode(text))
+        if is_raw:
+            if self._is_awake:
+                self._go_on(self._entered(before))
+            self._is_awake, self._waited = False, self._now
+            self._rest(self._now)
+        elif self._waited:
+            self._is_awake = True
+            if self._now - self._waited > _GRACE:
+                self._go_on(self._entered(before))
+
+    def _entered(self, before: int) -> int:
+        """When somebody last typed something in; or a moment by which it was not yet."""
+        since = self._waited or before
+        with contextlib.suppress(OSError):
+            typed = os.stat(self._typed).st_mtime_ns
+            if since < typed <= self._now:
+                return typed
+        return since
+
+    def _go_on(self, began: int) -> None:
+        """It works again, and there was no other prompt: a question of it was answered."""
+        if self._turn and not self._step:
+            self._work("", began)
+
+    def _is_raw(self) -> bool:
+        if not self._is_terminal:
+            return False
+        import termios
+
+        try:
+            return not termios.tcgetattr(0)[3] & termios.ICANON
+        except (termios.error, OSError):
+            return False  # the terminal is gone
+
+    def _begin(self, prompt: str, began: int) -> None:
+        self._rest(began)
+        if not self.turns and not self._is_terminal:
+            began = self._began  # nobody else was there
+        self._start(prompt, began)
+
+    def _start(self, label: str, began: int) -> None:
+        git, self._git = self._git, None
+        self._turn = self._recorder.start_turn(
+            self._session.id, label, whole=False, began=began, git=git
+        )
+        self.turns.append(self._turn)
+        self._work(label, began)
+
+    def _work(self, prompt: str, began: int) -> None:
+        given = {"command": prompt} if prompt else {}
+        self._since = began
+        self._step = self._recorder.start_step(
+            self._turn, aider.NAME, given, kind=terms.SHELL, missed=True, began=began
+        )
+
+    def _rest(self, at: int, status: str = terms.DONE) -> None:
+        """The agent works no more: what it edited by name, then the end of its turn."""
+        step, self._step = self._step, ""
+        if not step:
+            return
+        recorder, paths = self._recorder, list(dict.fromkeys(self._edited))
+        self._edited = []
+        is_long = at - self._since > LONG * 1_000_000_000
+        interactive = self._is_terminal and (bool(self._waited) or is_long)
+        with recorder.together():
+            if paths:
+                edit = recorder.start_step(
+                    self._turn, "edit", {"paths": [os.fsdecode(path) for path in paths]},
+                    kind=terms.EDIT, paths=paths, cwd=self._top, missed=True, began=self._since,
+                )  # fmt: skip
+                recorder.end_step(edit, terms.DONE, ended=at)
+            recorder.end_step(step, status, ended=at, interactive=interactive)
+            recorder.end_turn(self._turn, status, ended=at)

@@ -17,7 +17,7 @@ from takeback.hooks import hook
 from takeback.hooks.hook_recorder import HookRecorder
 from takeback.model import words as terms
 from takeback.model.reasons import Action
-from takeback.model.text.safe_text import safe
+from takeback.model.text.safe_text import safe, shell_word
 from takeback.model.words import count
 
 TYPE_CHECKING = False
@@ -168,9 +168,11 @@ class _Command:
             turns = plan.turns
         # Of the turn that was planned: meanwhile a new one may have begun.
         if verb == typed.UNDO:
-            made = project.undo(turns or None, session=session, request=self._request)
+            made = project.undo(
+                turns or None, session=session, asker=session, request=self._request
+            )
         else:
-            made = project.redo(session=session, request=self._request)
+            made = project.redo(session=session, asker=session, request=self._request)
         contents = Contents(project, self.screen.masker)
         plan_text.report(
             _for_agent(made), self.screen, contents, was_previewed=False, most=_MOST_PATHS
@@ -200,7 +202,8 @@ class _Command:
         self.screen.say(f'Named this state "{named}" ({made.id[:8]})')
         if made.moved:
             self.screen.say(f"the name moved here from checkpoint {made.moved}")
-        self.screen.say(f"`takeback rollback '{named}'` in a terminal brings everything back to it")
+        call = f"takeback rollback {shell_word(named)}"
+        self.screen.say(f"`{call}` in a terminal brings everything back to it")
 
     def _why(self, project: "Project") -> None:
         turns = project.log(1, session=self._known(), all=True, changes=False).turns
