@@ -14,6 +14,7 @@ import pytest
 import goblin
 import settings_files
 from takeback.agents.agent import BLOCK, ENTRIES, FILES, Agent
+from takeback.agents.registry import installable
 from takeback.disk import operations
 from takeback.errors import RefusedError, TakebackError
 from takeback.hooks import command, trial
@@ -60,6 +61,7 @@ class Files(goblin.Goblin):
         }
 
 
+LINES = (command.shared_line(), command.shared_line())
 AGENTS = (Entries(), Block(), Files())
 BY_AGENT = pytest.mark.parametrize("agent", AGENTS, ids=[agent.name for agent in AGENTS])
 
@@ -279,6 +281,13 @@ def test_a_file_of_ours_that_was_changed_is_kept(agent: Agent, cave: Cave) -> No
     assert Path(os.fsdecode(removed.backup)).read_text() == changed + "again\n"
     assert not cave.path.exists()
     assert not (cave.folder / agent.file_names()[1]).exists()
+
+
+def test_every_file_of_ours_is_known_as_ours() -> None:
+    """By its command line or by what it says of itself, also if the receipt is lost."""
+    for agent in (*installable().values(), AGENTS[2]):
+        for name, text in (agent.files(*LINES) if agent.form == FILES else {}).items():
+            assert forms.of(agent).ours(text), (agent.name, name)
 
 
 # -- faults ------------------------------------------------------------------------------------

@@ -21,7 +21,7 @@ from settings_files import contents
 from takeback import environment
 from takeback.agents import agent as kinds
 from takeback.agents import claude_code, codex
-from takeback.agents.agent import Agent
+from takeback.agents.agent import FILES, Agent
 from takeback.agents.registry import installable
 from takeback.cli import app
 from takeback.cli.text.reason_text import sentence
@@ -1201,7 +1201,9 @@ def test_the_doctor_knows_each_agent(
     assert (known()["missing"], known()["outdated"]) == ([], [])
     assert missing not in " ".join(run("doctor").out.split())
     text = file.read_text()
-    file.write_text(re.sub(r"(time\w*\W+)\d+", r"\g<1>7", text) if agent.file else text + "\n")
+    older = re.sub(r"^(command = )", r"older = 1\n\1", text, flags=re.MULTILINE)
+    older = re.sub(r'("(?:command|bash)":)', r'"older": 1, \1', older)
+    file.write_text(older if agent.form != FILES else text + "\n")
     assert known()["outdated"]
     said = run("doctor").out
     assert "not those of this version" in " ".join(said.split())

@@ -77,7 +77,7 @@ class Goose(Agent):
         about = {
             "name": "takeback",
             "version": "1.0.0",
-            "description": "Records what each prompt changes",
+            "description": "Records what each prompt changes; written by takeback install.",
         }
         hooks = {
             event: [{"hooks": [{"type": "command", "command": line}]}]
