@@ -68,7 +68,7 @@ class Client(ABC):
     AT_ONCE = True
     """Whether its conversation has calls that were made at once as one answer of the model."""
     MARK_IN_GIT = ""
-    """A file in the user's `.git` that it writes itself, which is not ours to take back."""
+    """How paths in the user's `.git` begin that it writes itself; not ours to take back."""
     HEALTHY = "last event in this project"
     """What `doctor` says about its hooks when they work."""
 

@@ -2,7 +2,6 @@
 
 import json
 from pathlib import Path
-from typing import ClassVar
 
 from clients.client import Client
 from clients.model import Answer, Use
@@ -14,7 +13,7 @@ class Cline(Client):
 
     NAME = "cline"
     FOLDER = ".cline"
-    cannot_play: ClassVar[dict[str, str]] = {}
+    MARK_IN_GIT = ".git/"  # checkpoints of its own: objects and a ref
     PACKAGE = Npm("cline", "3.0.65", "@cline/cli-linux-x64/bin/cline")
 
     def configure(self) -> None:

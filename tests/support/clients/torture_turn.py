@@ -49,8 +49,9 @@ def require_exact_ways_back(
     place, tree = client.place, client.place.tree
     after = oracle.picture(tree)
     mark = os.fsencode(client.MARK_IN_GIT)
-    if mark in after and mark:
-        before, users = {**before, mark: after[mark]}, Git(tree)
+    marks = {path: what for path, what in after.items() if mark and path.startswith(mark)}
+    if marks:
+        before, users = {**before, **marks}, Git(tree)
     assert_every_row_did_something(before, after, client.cannot_play)
     labels = [turn["label"] for turn in place.turns()]
     assert labels == ["warm up", "do everything"], labels
@@ -61,7 +62,8 @@ def require_exact_ways_back(
     undone = {**with_edits(before, after, edited), b"k1.txt": merged(scratch)}
     for verb, expected in (("undo", undone), ("redo", edited), ("undo", undone)):
         place.takeback(verb, where=here)
-        assert oracle.differences(expected, oracle.picture(tree)) == []
+        left = oracle.differences(expected, oracle.picture(tree))
+        assert left == [], left
         assert users.changes() == []
         assert oracle.differences(bystanders, stamps_of_bystanders(tree)) == []
     assert (tree / "warm.txt").read_text() == "warm\n"
