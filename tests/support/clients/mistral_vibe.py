@@ -32,8 +32,8 @@ class MistralVibe(Client):
     PACKAGE = PyPI("mistral-vibe", "3.0.2", "bin/vibe", python="3.12")
 
     def configure(self) -> None:
-        """A provider of our own."""
-        self.environment |= {"SCRIPTED_KEY": "dummy"}
+        """A provider of our own; no keyring is asked for keys."""
+        self.environment |= {"SCRIPTED_KEY": "dummy", "MISTRAL_API_KEY": "dummy"}
         (self.folder / "config.toml").write_text(_CONFIG.format(url=self.place.model.url))
 
     def words(self, prompt: str) -> list[str]:
