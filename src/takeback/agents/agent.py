@@ -486,7 +486,13 @@ class Agent:
         import json
 
         tables = [
-            ["[[hooks]]", *(f"{key} = {json.dumps(value)}" for key, value in group.items())]
+            [
+                "[[hooks]]",
+                *(
+                    f"{key} = {json.dumps(value, ensure_ascii=False)}"
+                    for key, value in group.items()
+                ),
+            ]
             for group in self.groups(command, reporting, events).values()
         ]
         return "\n\n".join("\n".join(lines) for lines in tables)
