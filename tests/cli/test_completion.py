@@ -15,6 +15,7 @@ import pytest
 import oracle
 import program
 from cases import Work
+from takeback.agents.registry import installable
 from takeback.cli import app, completion, manual, parser
 from terminal import ESCAPES, Terminal
 
@@ -161,7 +162,7 @@ def test_the_other_values() -> None:
     assert values("config", "gc.") == ["gc.auto"]
     assert values("config", "gc.auto", "") == ["true", "false"]
     assert values("config", "record.output", "o") == ["on", "off"]
-    assert values("install", "") == ["claude-code", "codex", "gemini-cli"]
+    assert values("install", "") == list(installable())
     assert values("usage", "--by", "") == ["session", "agent", "path"]
     assert values("completion", "") == ["bash", "zsh", "fish"]
     assert values("help", "ver") == ["verify"]

@@ -386,6 +386,7 @@ KINDS: "dict[str, Kind | str]" = {
     "PATH": FILES,
     "PLAN": _plans,
     "REF": _states,
+    "SECONDS": _nothing,
     "SESSION": _sessions,
     "SHELL": _shells,
     "SIZE": _nothing,
