@@ -37,7 +37,7 @@ class OpenCode(Client):
             "provider": {"scripted": provider},
             "autoupdate": False,
             "share": "disabled",
-            "permission": {"external_directory": "allow"},
+            "permission": {"external_directory": "allow", "read": "allow"},
         }
         (self.folder / self.SETTINGS).write_text(json.dumps(settings))
         # It fetches the types of plugins from npm unless they seem to be there.
