@@ -16,6 +16,7 @@ class OpenCode(Client):
 
     NAME = "opencode"
     FOLDER = ".config/opencode"
+    MARK_IN_GIT = ".git/opencode"
     INTERRUPTED = "MessageAbortedError"
     PACKAGE = Npm("opencode-ai", "1.18.33", "opencode-linux-*/bin/opencode")
     PLUGIN_PACKAGE = "@opencode-ai/plugin"
@@ -37,7 +38,7 @@ class OpenCode(Client):
             "provider": {"scripted": provider},
             "autoupdate": False,
             "share": "disabled",
-            "permission": {"external_directory": "allow"},
+            "permission": {"external_directory": "allow", "read": "allow"},
         }
         (self.folder / self.SETTINGS).write_text(json.dumps(settings))
         # It fetches the types of plugins from npm unless they seem to be there.
@@ -108,6 +109,7 @@ class Kilo(OpenCode):
 
     NAME = "kilo"
     FOLDER = ".config/kilo"
+    MARK_IN_GIT = ".git/kilo"
     PACKAGE = Npm("@kilocode/cli-linux-x64", "7.7.9", "@kilocode/cli-linux-x64/bin/kilo")
     PLUGIN_PACKAGE = "@kilocode/plugin"
     SETTINGS = "kilo.json"
