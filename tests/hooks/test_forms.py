@@ -54,7 +54,7 @@ class Files(goblin.Goblin):
     def files(self, command: str, reporting: str, events: object = None) -> dict[str, str]:
         """The program has the command lines."""
         del events
-        manifest = json.dumps({"name": "takeback", "by": "takeback install files"})
+        manifest = json.dumps({"name": "takeback", "by": "written by takeback install."})
         return {
             "plugins/takeback/run": f"#!/bin/sh\n{command}\n{reporting}\n",
             "plugins/takeback/plugin.json": manifest,
@@ -254,14 +254,27 @@ def test_programs_can_be_run(agent: Agent, cave: Cave) -> None:
 
 @pytest.mark.parametrize("agent", [AGENTS[2]], ids=["files"])
 @pytest.mark.parametrize("number", [0, 1])
-def test_a_file_of_somebody_else_is_refused(agent: Agent, number: int, cave: Cave) -> None:
+@pytest.mark.parametrize("said", ["mine\n", "# mine; `takeback install` shall not touch it\n"])
+def test_a_file_of_somebody_else_is_refused(
+    agent: Agent, number: int, said: str, cave: Cave
+) -> None:
     """It has the name of ours and is not from us: nothing is written, none is removed."""
-    cave.write({agent.file_names()[number]: b"mine\n"})
+    cave.write({agent.file_names()[number]: said.encode()})
     before = cave.contents()
     with pytest.raises(RefusedError, match="not from Takeback") as refused:
         cave.install()
     assert "move it away" in refused.value.hint
     assert not any(each.changes for each in cave.uninstall())
+    assert cave.contents() == before
+
+
+@pytest.mark.parametrize("agent", [AGENTS[1]], ids=["block"])
+def test_a_text_that_holds_our_mark_is_as_it_was(agent: Agent, cave: Cave) -> None:
+    """The user's own text may quote the comment: what was not changed since is put back whole."""
+    cave.write({agent.file: f'said = """\n[[hooks]]\n{toml_settings.BEGIN}\n"""\n'.encode()})
+    before = cave.contents()
+    cave.install()
+    assert all(each.is_exact for each in cave.uninstall())
     assert cave.contents() == before
 
 

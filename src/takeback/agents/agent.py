@@ -502,7 +502,7 @@ class Agent:
     ) -> "dict[str, str]":
         """The files that are ours as a whole: path in the agent's folder, and text.
 
-        Each holds a command line, or says that `takeback install` wrote it.
+        Each holds a command line, or says that it is `written by takeback install.`
         """
         raise NotImplementedError
 

@@ -278,13 +278,13 @@ def _removal(form: "Form", path: bytes, home: bytes) -> Removal:
     text, before = file.text, _backup_of(known)
     try:
         made.events = [one.event for one in form.ours(text)]
+        if known is not None and before is not None and known.after == _hash(file.data):
+            made.data = before if known.before else None
+            made.is_exact = True
+            return made
         out = form.take_out(text, before.decode("utf-8", "replace") if before is not None else None)
     except RefusedError as problem:
         raise _left_as_it_is(file, form, problem) from None
-    if known is not None and before is not None and known.after == _hash(file.data):
-        made.data = before if known.before else None
-        made.is_exact = True
-        return made
     made.data = out.encode()
     if form.agent.form == FILES and made.changes:
         made.data, made.is_kept = None, True

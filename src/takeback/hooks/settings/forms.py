@@ -15,6 +15,9 @@ if TYPE_CHECKING:
 
     from takeback.agents.agent import Agent
 
+_MARKS = ("`takeback install` writes this file", "written by takeback install.")
+"""What a file of ours says that has no command line in it. The bare words may be in anybody's."""
+
 
 def of(agent: "Agent") -> "Form":
     """The form of an agent's settings."""
@@ -154,7 +157,7 @@ class FileForm(Form):
 
     def ours(self, text: str) -> "list[Found]":
         """One that stands for the file."""
-        is_own = command.is_ours(text) or "takeback install" in text
+        is_own = command.is_ours(text) or any(mark in text for mark in _MARKS)
         return [Found("", None, "")] if is_own else []
 
     def put_in(self, text: str, wanted: object) -> str:
