@@ -50,6 +50,7 @@ class OpenCode(Agent):
     project_folder = ".opencode"
     program = "opencode"
     variable = "OPENCODE_CONFIG_DIR"
+    proven = "1.18.33"
     seen = ("prompts", "edits", "shell", "sub-agents", "permission dialogs", "Esc", "`/undo`")
     not_seen: "tuple[str, ...]" = ("your own commands (`!`)", "when a turn ended that was killed")
 

@@ -38,6 +38,7 @@ class Pi(Agent):
     project_folder = ".pi"
     program = "pi"
     variable = "PI_CODING_AGENT_DIR"
+    proven = "0.87.1"
     seen = ("prompts", "edits", "shell", "Esc", "`/tree`")
     not_seen = ("your own commands (`!`)", "prompts that wait while it works", "`/fork`")
 
