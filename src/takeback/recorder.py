@@ -4,7 +4,7 @@ import os
 import time
 
 from takeback.agents import rewinds
-from takeback.agents.pausing import Pausing
+from takeback.agents.pausing import RUN_BY_US, Pausing
 from takeback.capture.checkpoint import Place
 from takeback.capture.safe_points import facts_of
 from takeback.disk import machine
@@ -32,8 +32,6 @@ SAFE_POINTS = (BY_TURN, BY_STEP, BY_CALL)
 """How often: at turns only; also around steps that may write; around every step."""
 
 _SWITCH = "recording.on"
-_OURS = ("run", "aider")
-"""The agents of sessions that `takeback run` holds."""
 _WATCH = "watch"
 _LONGEST_LABEL = 4000
 _JUMP = 1_000_000_000
@@ -152,7 +150,7 @@ class Recorder(Pausing):
         self._settings().set(_SWITCH, "false")
         running = 0
         for session in self._ledger.sessions.open():
-            if not session.holder or session.agent in _OURS:
+            if not session.holder or session.agent in RUN_BY_US:
                 running += len(self._ledger.turns.running(session.number))
                 self.end_session(session.id)
         return running

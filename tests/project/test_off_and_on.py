@@ -127,6 +127,14 @@ def test_what_you_ask_for_works(say: Say, tree: Path, home: Path) -> None:
     assert "on = false" in next(home.glob("projects/*/config.toml")).read_text()
 
 
+def test_a_run_of_the_user_is_covered_while_agents_are_paused(say: Say, tree: Path) -> None:
+    """A pause is about the calls of agents; what the user starts can be taken back."""
+    say("pause")
+    say("run", "-q", "--", "sh", "-c", "echo 2 > a.txt")
+    say("undo", "--yes")
+    assert (tree / "a.txt").read_text() == "1\n"
+
+
 def test_run_says_that_it_is_off(say: Say, home: Path, tree: Path) -> None:
     """In one line; the command runs, and its exit code is ours."""
     say("off")

@@ -11,6 +11,8 @@ from takeback.ledger.journal import ALL_SESSIONS
 from takeback.model import words
 from takeback.model.reasons import Action
 
+RUN_BY_US = ("run", "aider")
+"""The agents of sessions that `takeback run` holds: the user starts them, so nothing is refused."""
 _SAFELY = FailingAs(TakebackError, "it could not be recorded")
 
 
@@ -51,7 +53,8 @@ class Pausing(SafePoints):
         from takeback.agents import refusals
 
         row = self._ledger.turns.get(turn)
-        if self._ledger.sessions.is_paused(row.session):
+        is_ours = self._ledger.sessions.of(row).agent in RUN_BY_US
+        if not is_ours and self._ledger.sessions.is_paused(row.session):
             raise PausedError("paused by the user", hint=Action("resume-all"))
         note = refusals.rolled_back(self._ledger, row)
         if note is not None:

@@ -53,7 +53,7 @@ COMMAND = Command(
     examples=(
         ("takeback watch", "record until Ctrl-C"),
         ("takeback watch --quiet 60", "for an agent that thinks long between two edits"),
-        ("takeback log --session unknown", "list what it recorded"),
+        ("takeback log", "list what it recorded"),
     ),
     group=AGENTS,
 )
