@@ -414,7 +414,8 @@ def keep(file: Path, made: str) -> None:
         file.parent.mkdir(exist_ok=True)
         file.write_text(made)
     else:
-        assert is_kept, f"{file.name} is not what was shown; `scripts/pictures` makes it again"
+        hint = f"{file.name} is not what was shown; `scripts/pictures` makes it again"
+        assert is_kept, f"{hint}\n{difference(file, made)}"
 
 
 def difference(page: Path, made: str) -> str:
