@@ -38,7 +38,24 @@ _REFUSED = ("The user rejected permission", "The user has specified a rule which
 _TASK = '<task id="'
 
 
-class OpenCode(Agent):
+class Plugin(Agent):
+    """An agent that a plugin of ours speaks for, and what that plugin reads."""
+
+    def can_deny(self, event: HookEvent) -> bool:
+        """Before a tool; the model reads why."""
+        return event.kind == kinds.BEFORE_TOOL
+
+    def answer(self, event: HookEvent, answer: "Answer") -> "dict[str, Json]":
+        """For the plugin: a note for the model, why a call is denied, a line for the user."""
+        out: dict[str, Json] = {"systemMessage": answer.to_user} if answer.to_user else {}
+        if self.understood(event, answer.verdict) == DENY:
+            out["deny"] = answer.to_agent or answer.to_user or answer.reason or "Takeback"
+        elif answer.to_agent and event.kind in self.told_at:
+            out["note"] = answer.to_agent
+        return out
+
+
+class OpenCode(Plugin):
     """Known by the mark of the plugin, or by what a plugin is given."""
 
     name = "opencode"
@@ -85,19 +102,6 @@ class OpenCode(Agent):
         elif event.subagent and event.kind in (PROMPT, GOES_ON, kinds.SESSION_ENDS):
             event.kind = kinds.OTHER
         return event
-
-    def can_deny(self, event: HookEvent) -> bool:
-        """Before a tool: the plugin throws, and the model reads why."""
-        return event.kind == kinds.BEFORE_TOOL
-
-    def answer(self, event: HookEvent, answer: "Answer") -> "dict[str, Json]":
-        """For the plugin: a note for the model, why a call is denied, a line for the user."""
-        out: dict[str, Json] = {"systemMessage": answer.to_user} if answer.to_user else {}
-        if self.understood(event, answer.verdict) == DENY:
-            out["deny"] = answer.to_agent or answer.to_user or answer.reason or "Takeback"
-        elif answer.to_agent and event.kind in self.told_at:
-            out["note"] = answer.to_agent
-        return out
 
     # -- settings --------------------------------------------------------------------------
 

@@ -5,15 +5,14 @@ Recorded from 0.87.1. What it calls a turn is one request to the model; one prom
 """
 
 from takeback.agents import agent as kinds
-from takeback.agents.agent import AFTER_TOOL, DENY, FILES, PROMPT, Agent, HookEvent, fields, text
-from takeback.agents.opencode import plugin_text
+from takeback.agents.agent import AFTER_TOOL, FILES, PROMPT, HookEvent, fields, text
+from takeback.agents.opencode import Plugin, plugin_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from takeback.agents.agent import Answer, Payload, Trial
-    from takeback.model.text.json_text import Json
+    from takeback.agents.agent import Payload, Trial
 
 KINDS = {
     "session_start": kinds.SESSION_STARTS,
@@ -26,7 +25,7 @@ KINDS = {
 _ENDS = {"aborted": kinds.INTERRUPTS, "error": kinds.FAILS}
 
 
-class Pi(Agent):
+class Pi(Plugin):
     """Known by what an extension is given: an event, and where it is."""
 
     name = "pi"
@@ -72,19 +71,6 @@ class Pi(Agent):
         elif event.kind == kinds.STOPS:
             event.kind = _ENDS.get(_end(said), kinds.STOPS)
         return event
-
-    def can_deny(self, event: HookEvent) -> bool:
-        """Before a tool; the model reads why."""
-        return event.kind == kinds.BEFORE_TOOL
-
-    def answer(self, event: HookEvent, answer: "Answer") -> "dict[str, Json]":
-        """For the extension: a note for the model, why a call is denied, a line for the user."""
-        out: dict[str, Json] = {"systemMessage": answer.to_user} if answer.to_user else {}
-        if self.understood(event, answer.verdict) == DENY:
-            out["deny"] = answer.to_agent or answer.to_user or answer.reason or "Takeback"
-        elif answer.to_agent and event.kind in self.told_at:
-            out["note"] = answer.to_agent
-        return out
 
     # -- settings --------------------------------------------------------------------------
 
