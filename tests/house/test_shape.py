@@ -24,7 +24,7 @@ CROWDED = {
     "takeback": 14,
     "takeback.disk": 13,
     "takeback.ledger": 14,
-    "takeback.model": 12,
+    "takeback.model": 13,
     "takeback.undo": 12,
     "takeback.upkeep": 12,
     "takeback.worktree": 13,
