@@ -15,6 +15,8 @@ from takeback.cli.screen import columns
 SIZES = {"usual": (80, 24), "tiny": (40, 8), "huge": (200, 50)}
 TYPED = "q"
 """The answer to each question. The terminal shows it before or after the question."""
+ASKED = "[y/N] "
+"""Where a question ends. An answer that was typed ahead leaves what follows on the same line."""
 WIDEST = (900, 50)
 """So wide that nothing has to be shortened; what is said there are all words there are."""
 ESCAPES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
@@ -100,7 +102,7 @@ def shown(folder: Path, size: tuple[int, int]) -> "list[tuple[str, int, list[str
         # What does not break at 40 columns does not at 80 either; that saves time.
         for call in calls(shop, has_help=size in (WIDEST, SIZES["tiny"])):
             code, text = program.on_terminal(call, tree, env, size, TYPED.encode() + b"\n")
-            text = FULL_SCREEN.sub("", text)
+            text = FULL_SCREEN.sub("", text).replace(ASKED, ASKED + "\n")
             found.append((" ".join(call), code, text.split("\n")))
     return found
 

@@ -536,10 +536,10 @@ def test_no_text_takes_long_to_mask(piece: bytes) -> None:
         line = piece * (length // len(piece)) + b"\n"
         taken = []
         for _ in range(3):
-            start = time.perf_counter()
+            start = time.process_time()
             for path in (b".env", b"code.js"):
                 secrets.Mask(path, [line]).line(0)
-            taken.append(time.perf_counter() - start)
+            taken.append(time.process_time() - start)
         times.append(min(taken))
     assert times[1] < 40 * times[0] + 0.05
 
