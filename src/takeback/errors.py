@@ -15,6 +15,7 @@
     ├── BusyError                      1  another process holds the project's lock
     ├── CaptureError                   1  a checkpoint could not be made; there is none
     ├── BlockedError                   1  something is in the way of a restore; nothing changed
+    │   └── ParticipantError           1  a database or another participant cannot move now
     ├── UnfinishedError                5  something is half done; the message names what
     ├── NothingToTakeBackError         1  there is nothing to undo or redo
     ├── RolledBack                     1  others took back what a running turn did
@@ -212,6 +213,10 @@ class CaptureError(TakebackError):
 
 class BlockedError(TakebackError):
     """Something is in the way of a restore; nothing was changed."""
+
+
+class ParticipantError(BlockedError):
+    """A participant cannot be captured, described or moved now."""
 
 
 class UnfinishedError(TakebackError):

@@ -23,9 +23,9 @@ REGISTRIES = ("takeback.agents", "takeback.adapters", "takeback.cli.commands")
 CROWDED = {
     "takeback": 14,
     "takeback.disk": 13,
-    "takeback.ledger": 14,
-    "takeback.model": 12,
-    "takeback.undo": 12,
+    "takeback.ledger": 16,
+    "takeback.model": 15,
+    "takeback.undo": 13,
     "takeback.upkeep": 12,
     "takeback.worktree": 13,
 }

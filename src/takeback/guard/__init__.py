@@ -1,0 +1,1 @@
+"""Judges a tool call before it runs. It decides, and touches nothing."""

@@ -1,0 +1,1 @@
+"""State beside the files: memory, databases, what commands capture and restore."""
