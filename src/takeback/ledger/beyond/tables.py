@@ -8,7 +8,7 @@ CREATE TABLE lessons (
 CREATE INDEX lessons_of_restore ON lessons (restore) WHERE restore IS NOT NULL;
 CREATE TABLE lessons_told (
     session INTEGER NOT NULL, lesson INTEGER NOT NULL, event INTEGER NOT NULL,
-    PRIMARY KEY (session, lesson)) WITHOUT ROWID;
+    PRIMARY KEY (session, lesson));
 CREATE TABLE relapses (
     number INTEGER PRIMARY KEY, event INTEGER NOT NULL, at INTEGER NOT NULL,
     turn INTEGER NOT NULL, restore INTEGER NOT NULL, lines INTEGER NOT NULL,
