@@ -27,6 +27,7 @@ if TYPE_CHECKING:
         UnsafeStoreError,
         UsageError,
     )
+    from takeback.lessons.lesson import Lesson, Relapse
     from takeback.model.history import (
         Author,
         Change,
@@ -68,6 +69,7 @@ __all__ = (
     "GitState",
     "KeptState",
     "LeftOut",
+    "Lesson",
     "Log",
     "NoLongerKeptError",
     "NothingToTakeBackError",
@@ -83,6 +85,7 @@ __all__ = (
     "RecordedStep",
     "RecordedTurn",
     "RefusedError",
+    "Relapse",
     "Remark",
     "Report",
     "RolledBack",
@@ -106,6 +109,7 @@ __all__ = (
 _PLACES = {
     "project": "Project",
     "session": "Session Step Turn",
+    "lessons.lesson": "Lesson Relapse",
     "model.history": "Author Change GitState Log RecordedCheckpoint RecordedRestore "
     "RecordedSession RecordedStep RecordedTurn",
     "model.plan": "Plan PlannedChange Remark Report",

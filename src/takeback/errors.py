@@ -65,6 +65,7 @@ IN_PYTHON = {
     "back",
     "keep": "`project.keep(REF)` protects a state from `gc`",
     "kept": "`project.kept()` lists what is kept",
+    "lessons": "`list(project.lessons)` lists them",
     "log": "`project.log()` lists turns and their ids",
     "log-all": "`project.log(all=True)` also lists undone turns",
     "log-tells": "`project.log()` still shows what was done",

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from takeback.history.compare import Comparison
     from takeback.history.reader import HistoryReader
     from takeback.history.retention import Rules
+    from takeback.lessons.lessons import Lessons
     from takeback.model import history
     from takeback.model.forgotten import Forgotten
     from takeback.model.history import Log, RecordedCheckpoint, RecordedSession, RecordedTurn
@@ -107,7 +108,6 @@ class Project:
             return cls(found.root, found.home, found.instead_of)
 
     def close(self) -> None:
-        """Close the store."""
         self.workspace.close()
 
     def __enter__(self) -> "Self":
@@ -118,7 +118,6 @@ class Project:
 
     @property
     def id(self) -> str:
-        """The project's own id."""
         return self.workspace.id
 
     @property
@@ -156,6 +155,13 @@ class Project:
         from takeback.history.reader import HistoryReader
 
         return HistoryReader(self.workspace)
+
+    @property
+    def lessons(self) -> "Lessons":
+        """What restores taught: list, note, accept, edit and drop."""
+        from takeback.lessons.lessons import Lessons
+
+        return Lessons(self.workspace)
 
     @property
     def upkeep(self) -> "Upkeep":
@@ -310,9 +316,8 @@ class Project:
         from takeback.undo import rescue
 
         with FailingAs(TakebackError, "the store could not be read"):
-            ledger, root = self.workspace.ledger, self.workspace.root
-            where = (os.fsencode(inside), os.fsencode(path))
-            entry = rescue.find_kept(ledger, restore, root, *where)
+            where = (self.workspace.root, os.fsencode(inside), os.fsencode(path))
+            entry = rescue.find_kept(self.workspace.ledger, restore, *where)
         return self.reader.stream(entry)
 
     def contents(self, *entries: "Entry | None") -> "tuple[bytes | None, ...]":
@@ -487,8 +492,8 @@ class Project:
         """Copy the agents' conversations as they were before what a plan takes back."""
         from takeback.agents.resume import resume
 
-        ledger, held = self.workspace.ledger, self.workspace.held
-        return resume(ledger, held, plan, restore=restore, in_the_middle=in_the_middle)
+        work = self.workspace
+        return resume(work.ledger, work.held, plan, restore=restore, in_the_middle=in_the_middle)
 
     # -- upkeep ----------------------------------------------------------------------------
 

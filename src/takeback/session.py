@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
     from typing import Protocol, Self
 
+    from takeback.lessons.lesson import Lesson
     from takeback.model.history import RecordedTurn
     from takeback.model.plan import Report
     from takeback.model.results import Checkpoint
@@ -104,6 +105,15 @@ class Session:
             asker=self.id,
             request=request,
         )
+
+    def lessons(self, prompt: str = "", paths: "Iterable[AnyPath]" = ()) -> "tuple[Lesson, ...]":
+        """The lessons that matter most for a prompt and some paths: five at most.
+
+        Give the agent their `text`, `prompt` and `paths` with its next prompt.
+        """
+        import os
+
+        return self._project.lessons.relevant(prompt, map(os.fsencode, paths))
 
     def resume(self, *, request: "str | None" = None) -> "Turn | None":
         """Go on with the newest turn: a prompt came that no human wrote. None if there is none."""

@@ -7,6 +7,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -74,6 +75,16 @@ class Original:
                     "SELECT root FROM checkpoints LIMIT 1"
                 )[0][0].hex()
                 project.workspace.ledger.record(NewEvent("MoonSeen", {"objects": [root]}, 1))
+                (lesson,) = project.lessons.list(all=True)
+                told: dict[str, Any] = {"session": session.id, "lessons": [lesson.id]}
+                project.workspace.ledger.record(NewEvent(events.LESSONS_TOLD, told, 1))
+                seen: dict[str, Any] = {
+                    "turn": turn.id,
+                    "restore": lesson.restore,
+                    "lines": 1,
+                    "taken": 2,
+                }
+                project.workspace.ledger.record(NewEvent(events.RELAPSE_SEEN, seen, 1))
                 trimmed = {"checkpoints": [], "why": "age"}
                 project.workspace.ledger.record(NewEvent(events.HISTORY_TRIMMED, trimmed, 2))
 

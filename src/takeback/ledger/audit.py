@@ -38,6 +38,7 @@ _KEYS = {
     "needs": "event, object",
     "secret_files": "path",
     "pauses": "session",
+    "lessons_told": "session, lesson",
 }
 
 

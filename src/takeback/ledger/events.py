@@ -153,6 +153,10 @@ CONVERSATION_COPIED = "ConversationCopied"
 SESSION_TOLD = "SessionTold"
 CALL_REFUSED = "CallRefused"
 HOOK_HANDLED = "HookHandled"
+LESSON_NOTED = "LessonNoted"
+LESSON_CHANGED = "LessonChanged"
+LESSONS_TOLD = "LessonsTold"
+RELAPSE_SEEN = "RelapseSeen"
 
 KINDS = (
     LINE_STARTED,
@@ -188,6 +192,10 @@ KINDS = (
     SESSION_TOLD,
     CALL_REFUSED,
     HOOK_HANDLED,
+    LESSON_NOTED,
+    LESSON_CHANGED,
+    LESSONS_TOLD,
+    RELAPSE_SEEN,
 )
 """Every kind that this program knows; newer ones may write others."""
 

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from typing import Any, Protocol
 
     from takeback.disk.sqlite import Connection
+    from takeback.ledger.beyond.lessons import Lessons
     from takeback.ledger.checkpoints import Checkpoints, Deltas, Losses, Names
     from takeback.ledger.events import Event
     from takeback.ledger.journal import Journals, Plans
@@ -179,70 +180,60 @@ class Ledger:
 
     @cached_property
     def checkpoints(self) -> "Checkpoints":
-        """Queries about checkpoints."""
         from takeback.ledger.checkpoints import Checkpoints
 
         return Checkpoints(self._reader)
 
     @cached_property
     def names(self) -> "Names":
-        """Queries about the names of checkpoints."""
         from takeback.ledger.checkpoints import Names
 
         return Names(self._reader)
 
     @cached_property
     def deltas(self) -> "Deltas":
-        """Queries about what changed between checkpoints."""
         from takeback.ledger.checkpoints import Deltas
 
         return Deltas(self._reader)
 
     @cached_property
     def losses(self) -> "Losses":
-        """Queries about what was lost outside cover."""
         from takeback.ledger.checkpoints import Losses
 
         return Losses(self._reader)
 
     @cached_property
     def sessions(self) -> "Sessions":
-        """Queries about sessions."""
         from takeback.ledger.sessions import Sessions
 
         return Sessions(self._reader)
 
     @cached_property
     def turns(self) -> "Turns":
-        """Queries about turns."""
         from takeback.ledger.sessions import Turns
 
         return Turns(self._reader)
 
     @cached_property
     def steps(self) -> "Steps":
-        """Queries about steps."""
         from takeback.ledger.steps import Steps
 
         return Steps(self._reader)
 
     @cached_property
     def stack(self) -> "UndoStack":
-        """Queries about restores and the undo stack."""
         from takeback.ledger.undo_stack import UndoStack
 
         return UndoStack(self._reader)
 
     @cached_property
     def outside(self) -> "Outside":
-        """Queries about files outside the project."""
         from takeback.ledger.outside import Outside
 
         return Outside(self._reader)
 
     @cached_property
     def git(self) -> "GitLooks":
-        """Queries about the user's git."""
         from takeback.ledger.outside import GitLooks
 
         return GitLooks(self._reader)
@@ -263,7 +254,6 @@ class Ledger:
 
     @cached_property
     def care(self) -> "Care":
-        """Queries about what is kept and what may go."""
         from takeback.ledger.retention import Care
 
         return Care(self._reader)
@@ -274,6 +264,12 @@ class Ledger:
         from takeback.ledger.retention import Forgets
 
         return Forgets(self._reader, self._transaction)
+
+    @cached_property
+    def lessons(self) -> "Lessons":
+        from takeback.ledger.beyond.lessons import Lessons
+
+        return Lessons(self._reader)
 
     # -- reading ---------------------------------------------------------------------------
 

@@ -15,6 +15,7 @@ care     what was done: `trim` let files go, `merge` put packs together, `forget
 from takeback.disk import operations
 from takeback.errors import DamagedStoreError
 from takeback.ledger import events, journal, schema, undo_stack
+from takeback.ledger.beyond import follow
 from takeback.ledger.events import row_from
 from takeback.ledger.schema import DETACHED, WITH_ITS_PARENT, Tables
 from takeback.model import ids
@@ -64,7 +65,7 @@ _SESSION = "INSERT INTO sessions VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 
 
 def apply(to: Tables, event: "Event") -> None:
     """Let the tables follow one event. Of a kind that is not known here, only its envelope."""
-    handler = _APPLY.get(event.kind)
+    handler = _APPLY.get(event.kind) or follow.find(event.kind)
     if handler is not None and event.payload is not None:
         handler(to, event, event.payload)
     _follow_envelope(to, event)
@@ -482,6 +483,10 @@ def _restore_applied(to: Tables, event: "Event", said: "Said") -> None:
         from takeback.ledger import outside
 
         outside.follow_restore(to.db, number, _list(said["outside"]))
+    if said.get("because"):
+        from takeback.ledger.beyond import lessons
+
+        lessons.follow_restore(to, event, said, number)
 
 
 def _outside_seen(to: Tables, event: "Event", said: "Said") -> None:
@@ -489,11 +494,6 @@ def _outside_seen(to: Tables, event: "Event", said: "Said") -> None:
 
     del event
     undo_stack.go_on(to.db, outside.follow_look(to, said))
-
-
-def _care(to: Tables, event: "Event", said: "Said") -> None:
-
-    FOLLOW[event.kind](to, event, said)
 
 
 # -- small pieces --------------------------------------------------------------------------
@@ -529,11 +529,6 @@ _APPLY: "dict[str, Apply]" = {
     events.RESTORE_APPLIED: _restore_applied,
     events.OUTSIDE_SEEN: _outside_seen,
     events.LOSSES_SEEN: _losses_seen,
-    events.CHECKPOINT_KEPT: _care,
-    events.CHECKPOINT_RELEASED: _care,
-    events.HISTORY_TRIMMED: _care,
-    events.PACKS_MERGED: _care,
-    events.FORGOTTEN: _care,
 }
 
 
@@ -588,11 +583,10 @@ def _note(to: "Tables", event: "Event", kind: str, said: "Mapping[str, Any]") ->
     operations.sql(to.db, "INSERT INTO care VALUES (?, ?, ?, ?, ?)", values)
 
 
-FOLLOW = {
+_APPLY |= {
     events.CHECKPOINT_KEPT: _checkpoint_kept,
     events.CHECKPOINT_RELEASED: _checkpoint_released,
     events.HISTORY_TRIMMED: _history_trimmed,
     events.PACKS_MERGED: _packs_merged,
     events.FORGOTTEN: _forgotten,
 }
-"""How the tables follow each kind of event."""

@@ -20,6 +20,7 @@ from zlib import crc32
 
 from takeback.disk import operations
 from takeback.errors import DamagedStoreError, NewerStoreError, OldStoreError
+from takeback.ledger.beyond import tables as beyond
 from takeback.model.reasons import Action
 
 TYPE_CHECKING = False
@@ -32,7 +33,7 @@ APPLICATION = 0x544B4236
 """`TKB6`: marks the file as ours, since format 6, which no release wrote either."""
 _UNRELEASED = 0x544B4231
 """`TKB1`: formats 1 to 5, which no release wrote."""
-VERSION = 8
+VERSION = 9
 MAIN = "main"
 """The id of the line that each store begins with."""
 
@@ -191,10 +192,11 @@ CREATE TABLE git_moves (
     event INTEGER NOT NULL, name TEXT NOT NULL, old TEXT, new TEXT, line INTEGER NOT NULL,
     idle INTEGER NOT NULL, PRIMARY KEY (event, name)) WITHOUT ROWID;
 """
+PROJECTIONS += beyond.LESSONS
 TABLES = (
     "packs", "needs", "lines", "checkpoints", "kept", "names", "care", "coordinates", "sessions",
     "pauses", "turns", "steps", "paths", "secret_files", "delta_rows", "losses", "change_rows",
-    "restores", "outside", "git_seen", "git_refs", "git_moves",
+    "restores", "outside", "git_seen", "git_refs", "git_moves", *beyond.NAMES,
 )  # fmt: skip
 """The projections, in the order in which they are made."""
 ALL = ORIGIN + EVENTS + DETAILS + ARCHIVE + JOURNAL + FORGETTING + PLANS + PROJECTIONS

@@ -25,6 +25,16 @@ OUT_OF_REACH = (
     "that were pushed to, and what the disk itself still holds of removed files"
 )
 
+OURS = frozenset(
+    """
+    after anew asker authors before changes checkpoint checkpoints deltas detail dropped entry
+    events files holder inside kept kind left lesson lessons line looked losses marked objects
+    outside owners packs parent partly paths process rescued restore root running saves secrets
+    session source state status step target took tree turn turns verb view when
+    """.split()
+)
+"""What of an event is made of ids, hashes and words of our own, or is seen to one by one."""
+
 
 class ForgetRequest(Value):
     """What shall be forgotten.

@@ -348,8 +348,8 @@ class Restorer(SafePoints):
         at = time.time_ns()
         plan = plan.replace(running=_running(self._ledger, plan, asker))
         said = _said(plan, id, now, because.strip()[:_LONGEST_REASON], self._looked)
-        if plan.running:
-            said["running"] = [each.id for each in plan.running]
+        said |= {"running": [each.id for each in plan.running]} if plan.running else {}
+        said |= {"asker": asker} if asker else {}
         said |= standing.facts(self._ledger, plan)
         said["undo"] = self._reverse_of(plan, now)
         planner = self._planner(now)

@@ -15,7 +15,7 @@ from takeback.errors import DamagedStoreError, NewerStoreError
 from takeback.ledger import events
 from takeback.ledger.events import entry_facts, entry_from
 from takeback.model import words as terms
-from takeback.model.forgotten import SHORTEST_TEXT, TURN, Touched
+from takeback.model.forgotten import OURS, SHORTEST_TEXT, TURN, Touched
 from takeback.model.text import json_text
 from takeback.model.tree import NO_HASH, NO_OBJECT
 from takeback.model.value import Value
@@ -40,17 +40,6 @@ if TYPE_CHECKING:
     Said = dict[str, Any]
 
 
-_OURS = frozenset(
-    (
-        "after", "anew", "authors", "before", "changes", "checkpoint", "checkpoints",
-        "deltas", "detail", "dropped", "entry", "events", "files", "holder", "inside",
-        "kept", "kind", "left", "line", "looked", "losses", "marked", "objects", "outside",
-        "owners", "packs", "parent", "partly", "paths", "process", "rescued", "restore", "root",
-        "running", "saves", "secrets", "session", "status", "step", "target", "took", "tree",
-        "turn", "turns", "verb", "view", "when",
-    )
-)  # fmt: skip
-"""What of an event is made of ids, hashes and words of our own, or is seen to one by one."""
 _REASON = "forgotten"
 _HEX_ID = re.compile("[0-9a-f]{40}")
 
@@ -87,6 +76,9 @@ class Redaction:
             events.SAVES_RESCUED: self._saves,
             events.OUTSIDE_SEEN: self._files,
             events.LOSSES_SEEN: self._checkpoint,
+            events.LESSON_NOTED: self._lesson,
+            events.LESSON_CHANGED: self._lesson,
+            events.RELAPSE_SEEN: self._relapse,
         }
 
     def of(self, event: "Event") -> "Said":
@@ -97,7 +89,7 @@ class Redaction:
             special(said)
         if self._patterns:
             for key, value in said.items():
-                if key not in _OURS:
+                if key not in OURS:
                     said[key] = _mapped(value, self.words)
         return said
 
@@ -209,6 +201,14 @@ class Redaction:
         for name in ("kept", "rescued", "left", "took", "marked"):
             if name in said:
                 said[name] = [row for row in said[name] if not self._hides(row[0])]
+
+    def _lesson(self, said: "Said") -> None:
+        """What was learned from a turn are words about it."""
+        if said.get("text") and self._turn and self._turn.id in said.get("turns", ()):
+            said["text"] = GONE
+
+    def _relapse(self, said: "Said") -> None:
+        said["paths"] = [path for path in said.get("paths", ()) if not self._hides(path)]
 
     def _set_aside(self, said: "Said") -> None:
         """A row of the journal that nobody can read: it may say anything, so it goes whole."""

@@ -35,6 +35,7 @@ WORDS = {
     "join-back": "`takeback relocate --join {id} -C {path}` brings the old history back",
     "keep": "`takeback keep REF` protects a state from `takeback gc`",
     "kept": "`takeback keep` lists what is kept",
+    "lessons": "`takeback lessons` lists them",
     "log": "`takeback log` shows turns and their ids",
     "log-all": "`takeback log --all` also shows undone turns",
     "log-tells": "`takeback log` still shows what was done",
