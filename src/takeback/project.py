@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from takeback.arguments import AnyPath, Decide, Named, Options, Paths, Which
     from takeback.history.compare import Comparison
     from takeback.history.reader import HistoryReader
-    from takeback.history.retention import Rules
     from takeback.lessons.lessons import Lessons
     from takeback.model import history
     from takeback.model.forgotten import Forgotten
@@ -530,10 +529,6 @@ class Project:
         """
         return self.upkeep.usage_by(by, progress)
 
-    def retention(self) -> "Rules":
-        """How long files are kept, as the settings say."""
-        return self.upkeep.retention()
-
     def keep(self, ref: str, label: str = "") -> "KeptState":
         """Keep the state that a reference means, whatever its age. A `label` is its name."""
         self._capture_now(ref)
@@ -590,10 +585,6 @@ class Project:
         `set_aside` lets work go on after a restore was interrupted that cannot be taken back.
         """
         return self.upkeep.verify(progress, set_aside=set_aside)
-
-    def examine(self) -> "tuple[tuple[Reason, ...], int]":
-        """What is wrong with the log, and how many events it has."""
-        return self.upkeep.examine()
 
     def rebuild(self) -> None:
         """Make everything that follows from the log again."""

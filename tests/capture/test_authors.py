@@ -45,7 +45,7 @@ def test_every_path_has_its_author(story: Story, play: Play) -> None:
     expected = story(play)
     play.look()  # what nobody has looked at yet
     assert play.authors() == expected
-    assert play.project.examine()[0] == ()
+    assert play.project.upkeep.examine()[0] == ()
     before = play.tables()
     play.project.rebuild()
     assert play.tables() == before

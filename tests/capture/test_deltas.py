@@ -307,4 +307,4 @@ def test_what_goes_on_in_the_background_counts_for_its_turn(tree: Path, home: Pa
         (tree / "later").write_text("1\n")
         session.end()
         assert [told[0] for told in _told(turn)] == ["early", "late", "later"]
-        assert project.examine()[0] == ()
+        assert project.upkeep.examine()[0] == ()

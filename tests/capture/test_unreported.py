@@ -46,7 +46,7 @@ def test_it_is_said(silent: Agent, tree: Path) -> None:
         project.undo(yes=True)
     assert not (tree / "a.txt").exists()
     with takeback.open(tree) as project:
-        assert project.examine()[0] == ()
+        assert project.upkeep.examine()[0] == ()
     assert silent.prompt("go on")
 
 

@@ -310,7 +310,7 @@ def test_it_is_the_same_after_a_rebuild(shop: Shop) -> None:
     before = shop.project.log(paths=["src/paid.py"])
     shop.project.rebuild()
     assert shop.project.log(paths=["src/paid.py"]).paths == before.paths
-    assert shop.project.examine()[0] == ()
+    assert shop.project.upkeep.examine()[0] == ()
 
 
 # -- diffs -------------------------------------------------------------------------------------

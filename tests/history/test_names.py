@@ -168,7 +168,7 @@ def test_names_follow_from_the_log(project: Project, tree: Path) -> None:
     query = "SELECT * FROM names ORDER BY name"
     before = project.workspace.ledger._reader.rows(query)
     assert [row[1] for row in before] == ["four", "kept", "one", "two"]
-    assert project.examine()[0] == ()
+    assert project.upkeep.examine()[0] == ()
     project.rebuild()
     assert project.workspace.ledger._reader.rows(query) == before
 
@@ -186,7 +186,7 @@ def test_a_forgotten_name_is_gone(project: Project, tree: Path) -> None:
     project.forget(turn=turn.id)
     names = project.workspace.ledger._reader.column("SELECT name FROM names")
     assert names == ["once more (forgotten)"]
-    assert project.examine()[0] == ()
+    assert project.upkeep.examine()[0] == ()
 
 
 def test_a_name_without_files_says_so(project: Project, tree: Path) -> None:

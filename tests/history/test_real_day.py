@@ -50,7 +50,7 @@ def test_the_log_tells_who_did_what(day: Day) -> None:
 def test_the_tables_follow_from_the_log(day: Day) -> None:
     """After a whole day the tables are what a replay of the events gives."""
     with takeback.open(day.root, home=day.home) as project:
-        assert project.examine()[0] == ()
+        assert project.upkeep.examine()[0] == ()
 
 
 def test_the_tree_of_the_day_is_kept(day: Day, tmp_path: Path) -> None:

@@ -35,7 +35,7 @@ def test_forgotten_sessions_of_hooks_are_buried(
         # One of them comes back, as if nothing had been.
         again = project.session("claude", id="7", held=False)
         again.turn("again").end()
-        assert project.examine()[0] == ()
+        assert project.upkeep.examine()[0] == ()
 
 
 def test_the_end_of_a_turn_costs_what_it_changed(tree: Path, home: Path) -> None:

@@ -17,7 +17,7 @@ def test_events_that_make_no_sense_are_told(tree: Path, home: Path) -> None:
             "UPDATE events SET payload = '[]' WHERE kind = 'TurnEnded'"
         )
         before = project.workspace.ledger._reader.rows("SELECT * FROM deltas")
-        problems, _ = project.examine()
+        problems, _ = project.upkeep.examine()
         assert any(problem.code == "event-changed" for problem in problems)
         assert problems[0] in project.verify().problems
         with pytest.raises(takeback.DamagedStoreError):

@@ -111,7 +111,7 @@ def _change(home: Path, *statements: str) -> None:
 def _found(tree: Path, home: Path) -> tuple[list[str], list[str]]:
     """What `verify` and `doctor` say."""
     with _opened(tree, home) as project:
-        told = list(spoken(project.examine()[0]))
+        told = list(spoken(project.upkeep.examine()[0]))
         return list(spoken(project.verify().problems)), told
 
 
@@ -264,7 +264,7 @@ def test_a_lost_row_is_found(original: Original, table: str, how: str, tmp_path:
         }[how],
     )
     with _opened(original.tree, home) as project:
-        assert project.examine()[0]
+        assert project.upkeep.examine()[0]
         project.rebuild()
     assert _found(original.tree, home) == ([], [])
 
@@ -281,7 +281,7 @@ def test_a_changed_view_is_found(original: Original, view: str, how: str, tmp_pa
     }
     _change(home, f"CREATE TABLE other AS SELECT * FROM {view}", f"DROP VIEW {view}", *made[how])
     with _opened(original.tree, home) as project:
-        assert any(f"`{view}`" in what for what in spoken(project.examine()[0]))
+        assert any(f"`{view}`" in what for what in spoken(project.upkeep.examine()[0]))
         project.rebuild()
     assert _found(original.tree, home) == ([], [])
 

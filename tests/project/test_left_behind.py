@@ -51,7 +51,7 @@ def test_silent_sessions_are_given_up(tree: Path, home: Path) -> None:
             (tree / "file").write_text(f"{number}")
             project.checkpoint()
         assert open_steps(project) == 0
-        assert project.examine()[0] == ()
+        assert project.upkeep.examine()[0] == ()
         again = project.session("hook", id="kkkkkk", held=False)
         assert again.id == "kkkkkkkkkkkk"
         with again.turn("and on it goes") as turn:

@@ -127,7 +127,7 @@ def test_a_second_call_gives_the_first_result(verb: Verb, tree: Path, home: Path
         assert verb(other, ids) == first
         assert _kinds(other) == told
         assert len(_requests(other)) == 1
-        assert other.examine()[0] == ()
+        assert other.upkeep.examine()[0] == ()
 
 
 @each_verb
@@ -153,7 +153,7 @@ def test_a_crash_before_the_event_is_retried(verb: Verb, tree: Path, home: Path)
         assert verb(project, ids) == made
         assert _kinds(project) == told
         assert len(_requests(project)) == 1
-        assert project.examine()[0] == ()
+        assert project.upkeep.examine()[0] == ()
 
 
 def _is_of_request(project: Project) -> bool:

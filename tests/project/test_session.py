@@ -33,7 +33,7 @@ def project(tree: Path, home: Path) -> Iterator[Project]:
     (tree / "a").write_text("a\n")
     with _opened(tree, home) as opened:
         yield opened
-        assert opened.examine()[0] == ()
+        assert opened.upkeep.examine()[0] == ()
 
 
 def _opened(tree: Path, home: Path) -> Project:
@@ -337,7 +337,7 @@ def test_a_copy_goes_on_after_the_original(tree: Path, home: Path) -> None:
         assert project.turn(str(ended.last("turn"))).status == "done"
         assert _kinds(project).count("TurnEnded") == 1
         assert _kinds(project).count("SessionEnded") == 1
-        assert project.examine()[0] == ()
+        assert project.upkeep.examine()[0] == ()
 
 
 def test_a_fork_while_another_thread_records(tree: Path, home: Path) -> None:

@@ -411,7 +411,7 @@ def test_no_history_has_a_wrong_author(looks: tuple[str, str], history: list[Act
         schedule = Schedule(play, looks)
         for name, given in history:
             getattr(schedule, name)(**given)
-        assert play.project.examine()[0] == ()
+        assert play.project.upkeep.examine()[0] == ()
         assert list(audit.differences(play.project.workspace.ledger._db)) == []
         before = play.tables()
         play.project.rebuild()

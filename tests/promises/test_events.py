@@ -202,12 +202,12 @@ def _judge(written: list[Event], acked: dict[str, str]) -> Iterator[str]:
 
 def _judge_store(project: Project, tree: Path, out: Path) -> Iterator[str]:
     """What is wrong with everything that follows from the log."""
-    yield from spoken(project.examine()[0])
+    yield from spoken(project.upkeep.examine()[0])
     yield from spoken(project.verify().problems)
     newest = project.checkpoint()
     project.extract(newest.id, out)
     yield from oracle.differences(oracle.picture(tree), oracle.picture(out))
-    yield from spoken(project.examine()[0])
+    yield from spoken(project.upkeep.examine()[0])
     query = "SELECT label FROM turns WHERE closed IS NULL"
     yield from (
         f"`{label}` is still open" for (label,) in project.workspace.ledger._reader.rows(query)

@@ -138,7 +138,7 @@ class History(Years):
                 assert "NoLongerKeptError" in after[turn][0] or after[turn][0] == plans[0]
         assert self.wrong() == []
         assert self.complaints() == []
-        assert self.project.examine()[0] == ()
+        assert self.project.upkeep.examine()[0] == ()
 
     def _plans(self) -> dict[str, tuple[str, str]]:
         """What would be done to take back and to put back each turn."""

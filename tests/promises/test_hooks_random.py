@@ -153,7 +153,7 @@ def test_every_agent_was_among_them() -> None:
 
 def test_the_log_is_sound_after_all_of_it(project: takeback.Project) -> None:
     """Nothing of what was recorded on the way contradicts itself."""
-    assert project.examine()[0] == ()
+    assert project.upkeep.examine()[0] == ()
     assert project.verify().ok
 
 

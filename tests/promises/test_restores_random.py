@@ -534,7 +534,7 @@ class Restores(RuleBasedStateMachine):
 
     def _settle(self) -> None:
         project = self.project
-        assert project.examine()[0] == ()
+        assert project.upkeep.examine()[0] == ()
         assert list(audit.differences(project.workspace.ledger._db)) == []
         before = self._tables()
         project.rebuild()

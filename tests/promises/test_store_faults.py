@@ -107,7 +107,7 @@ class Scene:
             if project.id != id:
                 yield f"{tree.name} is project {project.id} instead of {id}"
                 return
-            if not project.verify().ok or project.examine()[0]:
+            if not project.verify().ok or project.upkeep.examine()[0]:
                 yield f"the store of {tree.name} is damaged"
             checkpoint, picture = self.made[id]
             out = self.folder / "out"

@@ -12,7 +12,7 @@ from takeback.errors import NothingToTakeBackError
 
 def live(work: Work) -> list[str]:
     """The turns on the current line, the oldest first; the tables say what the events say."""
-    assert work.project.examine()[0] == ()
+    assert work.project.upkeep.examine()[0] == ()
     return [turn.label for turn in reversed(work.project.log().turns)]
 
 

@@ -208,4 +208,4 @@ def test_toggles_around_gc_and_forget(work: Work) -> None:
         assert {p: e for p, e in work.picture().items() if p != b"file3"} == {
             p: e for p, e in there.items() if p != b"file3"
         }
-    assert work.project.examine()[0] == ()
+    assert work.project.upkeep.examine()[0] == ()

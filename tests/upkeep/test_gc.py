@@ -552,7 +552,7 @@ def test_the_tables_follow_from_the_events(years: Years) -> None:
     years.days(20)
     years.project.keep(years.turns[3].id)
     years.gc(days=5)
-    assert years.project.examine()[0] == ()
+    assert years.project.upkeep.examine()[0] == ()
     kept = years.kept()
     years.project.rebuild()
     assert years.kept() == kept

@@ -200,7 +200,7 @@ def verified(project: Project, when: str) -> Iterator[str]:
     """What `verify` and `doctor` find."""
     for damage in project.verify().damage[:3]:
         yield f"verify, {when}: {damage.what}"
-    for what in project.examine()[0][:3]:
+    for what in project.upkeep.examine()[0][:3]:
         yield f"doctor, {when}: {what}"
 
 

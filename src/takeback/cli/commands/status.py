@@ -146,7 +146,7 @@ def _show(project: "Project", status: "Status", screen: "Screen") -> None:
     for path in seen.raw_marked:
         screen.say(screen.style(f"! `{safe(path)}` still holds conflict markers", "yellow"))
     try:
-        cap = project.retention().size_cap
+        cap = project.upkeep.retention().size_cap
     except UsageError as problem:
         # Whoever asks where he is gets an answer, whatever the settings say.
         screen.note(f"note: {problem}")

@@ -45,7 +45,7 @@ def run(given: "Arguments", screen: "Screen") -> int:
     by = given.get("by")
     with get_project(given, screen) as project:
         shares = project.usage_by(by, progress=screen.progress) if by else ()
-        used, rules = project.usage(), project.retention()
+        used, rules = project.usage(), project.upkeep.retention()
     if screen.json:
         screen.data(_json(used, rules, by, shares, screen))
     else:
