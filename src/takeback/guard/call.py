@@ -4,6 +4,7 @@ from takeback.guard.findings import NO_FLOW, Finding, Flow, Word, target_effect
 from takeback.guard.scope import bytes_of
 from takeback.model.effects import (
     COMPENSABLE,
+    IN_TREE,
     INSIDE,
     IRREVERSIBLE,
     LOCAL,
@@ -157,7 +158,7 @@ class Call:
         targets = tuple(targets)
         kept = [each for each in targets if not self.is_harmless(each)]
         effect = target_effect(kept, lightest)
-        if targets and not kept and gravity(effect) < gravity(LOCAL):
+        if any(each.where != IN_TREE for each in targets) and gravity(effect) < gravity(LOCAL):
             effect = LOCAL
         if self.scope.root and any(each.path == bytes_of(self.scope.root) for each in kept):
             return self.add_root(kept, code, rule)

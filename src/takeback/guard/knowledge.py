@@ -93,6 +93,20 @@ def judge(call: "Call", program: Program) -> "Flow":
     return call.add(effect, rule, program.reason, instead=instead, inverse=inverse)
 
 
+def _begins(words: "list[str]", named: "list[str]") -> bool:
+    """Whether operands begin with the words of an entry; `**` stands for some words before it."""
+    from fnmatch import fnmatchcase
+
+    if named[:1] == ["**"]:
+        return any(fnmatchcase(word, named[1]) for word in words[1:6])
+    if len(words) < len(named):
+        return False
+    return all(
+        word == name or ("*" in name and fnmatchcase(word, name))
+        for word, name in zip(words, named, strict=False)
+    )
+
+
 def find(program: Program, call: "Call") -> "tuple[tuple[str, ...], str]":
     """The entry that fits best, and its class."""
     options = call.options(program.values)
@@ -102,9 +116,7 @@ def find(program: Program, call: "Call") -> "tuple[tuple[str, ...], str]":
     for entry, effect in program.entries:
         named = [word for word in entry if not word.startswith("-")]
         flags = [word for word in entry if word.startswith("-")]
-        if named == ["*"]:
-            named = []
-        if words[: len(named)] != named or not all(map(options.has, flags)):
+        if not _begins(words, named) or not all(map(options.has, flags)):
             continue
         here = (len(named) + len(flags), gravity(effect))
         if here > weight:

@@ -30,7 +30,18 @@ def bytes_of(path: str) -> bytes:
 class Scope:
     """A shell's state, as far as it can be told from the command alone."""
 
-    __slots__ = ("aliases", "cwd", "depth", "functions", "home", "root", "variables", "written")
+    __slots__ = (
+        "aliases",
+        "cwd",
+        "depth",
+        "functions",
+        "home",
+        "links",
+        "made",
+        "root",
+        "variables",
+        "written",
+    )
 
     def __init__(self, cwd: "str | None", root: str, home: str) -> None:
         self.cwd = cwd
@@ -41,6 +52,8 @@ class Scope:
         self.functions: dict[str, Node] = {}
         self.aliases: dict[str, str] = {}
         self.written: dict[str, Flow] = {}
+        self.made: set[str] = set()
+        self.links: dict[str, str] = {}
 
     def copy(self) -> "Scope":
         """The state of a subshell, which changes nothing outside; files stay written."""
@@ -49,14 +62,14 @@ class Scope:
         made.variables = dict(self.variables)
         made.functions = dict(self.functions)
         made.aliases = dict(self.aliases)
-        made.written = self.written
+        made.written, made.made, made.links = self.written, self.made, self.links
         return made
 
     def elsewhere(self) -> "Scope":
         """The state on another machine or in a container: no path there is one of the project."""
         made = self.copy()
         made.cwd, made.root, made.home = None, "", ""
-        made.written = {}
+        made.written, made.made, made.links = {}, set(), {}
         return made
 
     def absolute(self, text: str) -> str:
@@ -71,12 +84,20 @@ class Scope:
             if self.cwd is None or text.startswith(UNKNOWN):
                 return ""
             text = f"{self.cwd}/{text}"
-        known, mark, _ = text.partition(UNKNOWN)
+        known, mark, rest = text.partition(UNKNOWN)
         if mark:
             # What is not known may be any name there, so the folder stands for it.
-            return posixpath.normpath(known + "*") if known.strip("/") else ""
+            is_bound = known.strip("/") and "/.." not in rest
+            return self._followed(posixpath.normpath(known + "*")) if is_bound else ""
         path = posixpath.normpath(text)
-        return path[1:] if path.startswith("//") else path
+        return self._followed(path[1:] if path.startswith("//") else path)
+
+    def _followed(self, path: str) -> str:
+        """A path behind the links that the same command line made."""
+        for link, end in self.links.items():
+            if path == link or path.startswith(link + "/"):
+                return end + path[len(link) :]
+        return path
 
     def where(self, path: str) -> str:
         """Where an absolute path is; `root` itself counts as git, for `.git` is in it."""
@@ -94,13 +115,10 @@ class Scope:
     def is_made(self, path: str) -> bool:
         """Whether the same command line made this path, so that nothing older is lost with it."""
         return bool(path) and (
-            path in self.written
+            path in self.made
             or path.startswith(MADE)
-            or any(each != "" and path.startswith(each + "/") for each in self.made_folders())
+            or any(path.startswith(each + "/") for each in self.made)
         )
-
-    def made_folders(self) -> "list[str]":
-        return [path for path, flow in self.written.items() if flow.kind == "folder"]
 
     def target(self, word: Word, loss: str, *, is_recursive: bool = False) -> Target:
         """A word of a command as a path that loses what it holds."""

@@ -267,13 +267,13 @@ class Shell:
     def _redirected(self, node: "Node", scope: Scope, stdin: Flow) -> Flow:
         body = node.child_by_field_name("body")
         redirects = [child for child in node.named_children if child.type in _REDIRECTS]
-        written: list[Word] = []
+        written: list[tuple[Word, bool]] = []
         for child in redirects:
             for each in self._inner_redirects(child):
                 stdin = self._redirect(each, scope, stdin, source_of(node), written)
         given = self.statement(body, scope, stdin) if body is not None else NO_FLOW
-        for word in written:
-            files.note_written(scope, word, given)
+        for word, is_append in written:
+            files.note_written(scope, word, given, is_append=is_append)
         for child in redirects:
             if child.type == "heredoc_redirect":
                 given = self._after_heredoc(child, scope, given)
@@ -285,7 +285,12 @@ class Shell:
         return [node, *inner]
 
     def _redirect(
-        self, node: "Node", scope: Scope, stdin: Flow, raw: str, written: "list[Word] | None" = None
+        self,
+        node: "Node",
+        scope: Scope,
+        stdin: Flow,
+        raw: str,
+        written: "list[tuple[Word, bool]] | None" = None,
     ) -> Flow:
         if node.type == "herestring_redirect":
             word = self.expander(scope).text(node.named_children[-1])
@@ -302,10 +307,11 @@ class Shell:
         is_output = descriptor is None or source_of(descriptor) == "1"
         if word.flow is None and not _is_harmless(word):
             call = Call(self, scope, "shell.redirect", (), stdin, raw)
-            files.judge_redirect(call, word, is_append=operator.endswith(">>"))
+            is_append = operator.endswith(">>")
+            files.judge_redirect(call, word, is_append=is_append)
             self.findings += call.findings
             if written is not None and is_output:
-                written.append(word)
+                written.append((word, is_append))
         return stdin
 
     def _destination(self, node: "Node", scope: Scope) -> Word:

@@ -111,12 +111,9 @@ def echo(call: "Call") -> Flow:
 
 def make_temporary(call: "Call") -> Flow:
     """`mktemp`: a new file or folder, which nothing older is in."""
-    from takeback.guard.findings import Flow as Made
-
     call.add(LOCAL, "mktemp", "changes-machine")
-    name = f"{MADE}{len(call.scope.written)}"
-    kind = "folder" if any(text.startswith("-") and "d" in text for text in call.texts) else NOTHING
-    call.scope.written[name] = Made(kind)
+    name = f"{MADE}{len(call.scope.made)}"
+    call.scope.made.add(name)
     return Flow(TEXT, name)
 
 

@@ -98,6 +98,11 @@ def _language(text: str, path: str) -> str:
 def shell(call: "Call") -> Flow:
     """`sh -c TEXT`, `sh FILE`, `… | sh`."""
     options = call.options("-o -O --rcfile --init-file", stops=True)
+    for word in options.all("--rcfile", "--init-file"):
+        if word.flow is not None:
+            run_flow(call, word.flow)
+        else:
+            run_file(call, call.scope.absolute(word.value))
     if options.has("-c") or any(re.fullmatch(r"-[a-z]*c[a-z]*", text) for text in call.texts[:1]):
         words = options.operands
         return _run_command_text(call, words)
@@ -149,6 +154,8 @@ def interpreter(call: "Call") -> Flow:
         return _module(call, module)
     code = options.all(*_CODE) if name not in {"vim", "awk"} else []
     if code:
+        if name in {"perl", "ruby"} and _edits_in_place(call, code, options.operands):
+            return NO_FLOW
         for word in code:
             judge_code(call, name, word.value)
         return _output(call)
@@ -157,6 +164,23 @@ def interpreter(call: "Call") -> Flow:
     word = options.operands[0] if options.operands else Word("-", flow=call.stdin)
     flow = call.stdin if word.value in {"-", "/dev/stdin"} else word.flow
     return _from_flow(call, name, flow) if flow is not None else _script(call, name, word)
+
+
+def _edits_in_place(call: "Call", code: "list[Word]", words: "list[Word]") -> bool:
+    """`perl -pi -e 's/a/b/' FILE` only edits the files that it names."""
+    from takeback.guard.programs.files import overwrite
+
+    flags = [text for text in call.texts if re.match(r"-[a-zA-Z0-9.]*i", text)]
+    plain = re.compile(r"\s*(?:s([/|#,{!~]).*|tr/.*|\$_.*|print.*|y/.*)", re.DOTALL)
+    risky = re.compile(
+        r"system|exec|`|unlink|open|qx|eval|require|use |/[gimsx]*e[gimsx]*\s*;?\s*$"
+    )
+    if not flags or not words:
+        return False
+    if any(not plain.fullmatch(each.value) or risky.search(each.value) for each in code):
+        return False
+    overwrite(call, words, rule=f"{call.name}.in-place")
+    return True
 
 
 def _module(call: "Call", module: Word) -> Flow:
@@ -194,7 +218,14 @@ def _from_flow(call: "Call", name: str, flow: Flow) -> Flow:
     return call.add(PROGRAM, call.name, "runs-program")
 
 
+_FRAMEWORKS = frozenset(("manage.py", "artisan", "console", "rails", "rake"))
+
+
 def _script(call: "Call", name: str, word: Word) -> Flow:
+    base = word.value.rpartition("/")[2]
+    if base in _FRAMEWORKS:
+        at = call.texts.index(word.value) if word.value in call.texts else 0
+        return call.run([word.replace(value=base), *call.args[at + 1 :]])
     path = call.scope.absolute(word.value)
     flow = call.scope.written.get(path)
     if flow is not None and flow.kind in {TEXT, DOWNLOAD, DECODED}:

@@ -44,7 +44,7 @@ def _postgres_host(call: "Call", options: "Options") -> str:
         found = re.search(r"://(?:[^@/]*@)?([^/:?]*)", text) or re.search(r"\bhost=(\S+)", text)
         if found is not None:
             return _host(found[1])
-        if UNKNOWN in text:
+        if UNKNOWN in text and given is None:
             return REMOTE
     if given is not None:
         return _host(given.value)

@@ -1,6 +1,6 @@
 """Programs that delete, overwrite, move and search files, and redirections."""
 
-from takeback.guard.findings import FILE, NO_FLOW, NOTHING, UNKNOWN, Flow, Word
+from takeback.guard.findings import FILE, NO_FLOW, NOTHING, TEXT, UNKNOWN, Flow, Word
 from takeback.guard.programs import builtins
 from takeback.model.effects import (
     DELETE,
@@ -64,11 +64,19 @@ def _append(call: "Call", word: Word) -> None:
     call.add(INSIDE if where == IN_TREE else LOCAL, "shell.append", "appends")
 
 
-def note_written(scope: "Scope", word: Word, given: Flow) -> None:
+def note_written(scope: "Scope", word: Word, given: Flow, *, is_append: bool = False) -> None:
     """Remember what a redirection wrote, so that a script in it can be read later."""
     path = scope.absolute(word.value)
-    if path and word.is_known:
-        scope.written[path] = given if given.kind != NOTHING else Flow("empty")
+    if not path or not word.is_known:
+        return
+    before = scope.written.get(path)
+    if is_append and before is not None:
+        is_text = before.kind == given.kind == TEXT
+        scope.written[path] = given.replace(text=before.text + given.text) if is_text else given
+        return
+    scope.written[path] = given if given.kind != NOTHING else Flow("empty")
+    if not is_append:
+        scope.made.add(path)
 
 
 # -- delete and move ----------------------------------------------------------------------------
@@ -161,6 +169,11 @@ def link(call: "Call") -> Flow:
     options = call.options("-t --target-directory -S --suffix")
     words = options.operands
     end = words[-1] if len(words) > 1 else Word(".")
+    if len(words) == 2 and words[0].value:
+        start = call.scope.absolute(words[0].value)
+        path = call.scope.absolute(end.value)
+        if start and path:
+            call.scope.links[path] = start
     if options.has("-f", "--force"):
         return overwrite(call, [end])
     where = call.scope.where(call.scope.absolute(end.value))
@@ -175,6 +188,8 @@ def make_folder(call: "Call") -> Flow:
         path = call.scope.absolute(word.value)
         if call.scope.where(path) != IN_TREE:
             effect = LOCAL
+        if path and call.name == "mkdir" and not options.has("-p", "--parents"):
+            call.scope.made.add(path)
     return call.add(effect, call.name, "creates")
 
 
@@ -201,6 +216,7 @@ def write_disk(call: "Call") -> Flow:
 def tee(call: "Call") -> Flow:
     options = call.options("--output-error")
     words = [word for word in options.operands if not word.value.startswith("/dev/")]
+    written: list[tuple[Word, bool]] = []
     for word in options.operands:
         if word.value.startswith("/dev/sd"):
             call.add(DESTRUCTIVE, "tee", "overwrites-device")
@@ -213,6 +229,8 @@ def tee(call: "Call") -> Flow:
         overwrite(call, words)
     else:
         call.add(READ, "tee", "reads")
+    for word, is_append in written:
+        note_written(call.scope, word, call.stdin, is_append=is_append)
     return call.stdin
 
 
@@ -253,7 +271,12 @@ def find(call: "Call") -> Flow:
     while at < len(tests):
         if texts[at] in _FIND_RUNS:
             end = _end_of_command(texts, at + 1)
-            _found_run(call, tests[at + 1 : end], patterns)
+            inner = [word.replace(value=call.scope.absolute(word.value)) for word in patterns]
+            cwd = call.scope.cwd
+            if texts[at].endswith("dir"):
+                call.scope.cwd = None  # it runs in the folder of what it found
+            _found_run(call, tests[at + 1 : end], inner)
+            call.scope.cwd = cwd
             at = end
         elif texts[at] in _FIND_WRITES and at + 1 < len(tests):
             overwrite(call, [tests[at + 1]], rule="find.print")
@@ -281,13 +304,11 @@ def _find_patterns(starts: "list[Word]", tests: "list[Word]") -> "list[Word]":
         (tests[at + 1].value for at, word in enumerate(tests[:-1])
          if word.value in {"-name", "-iname"}), ""
     )  # fmt: skip
-    is_git_out = any("/.git" in word.value or word.value == ".git" for word in tests)
     found = []
     for start in starts:
-        ending = name if name and "/" not in name else "*"
+        ending = f"**/{name}" if name and "/" not in name else "*"
         value = f"{start.value.rstrip('/') or '/'}/{ending}".replace("//", "/")
         found.append(Word(value, start.raw, is_glob=True))
-    _ = is_git_out
     return found
 
 

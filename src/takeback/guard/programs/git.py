@@ -3,6 +3,7 @@
 from takeback.guard import knowledge
 from takeback.guard.findings import HIDDEN_FLOW, NO_FLOW, Finding, Flow, Word
 from takeback.model.effects import (
+    COMPENSABLE,
     DELETE,
     DESTRUCTIVE,
     INDEX,
@@ -235,8 +236,30 @@ def push(call: "Call") -> Flow:
     )  # fmt: skip
     rule = "git.push.force" if forced else "git.push"
     instead = "git push --dry-run"
+    branch = _new_branch(options)
+    if branch and not forced:
+        remote = options.operands[0].value
+        return call.publish("push", " ".join(["git push", *call.texts]), rule="git.push.new",
+                            code="pushes", effect=COMPENSABLE,
+                            inverse=f"git push {remote} --delete {branch}")  # fmt: skip
     target = " ".join(["git push", *call.texts])
     return call.publish("push", target, rule=rule, code="pushes", instead=instead)
+
+
+_SHARED = frozenset(
+    "main master trunk develop dev development staging production prod release stable HEAD".split()
+)
+
+
+def _new_branch(options: "Options") -> str:
+    """The branch that `git push -u REMOTE BRANCH` publishes; empty if it is one that is shared."""
+    words = [word.value for word in options.operands]
+    if not options.has("-u", "--set-upstream") or len(words) != 2 or options.has("--tags"):
+        return ""
+    branch = words[1].rpartition(":")[2]
+    is_shared = branch in _SHARED or branch.startswith(("release/", "refs/tags", "v"))
+    known = all(word.is_known for word in options.operands) and ":" not in words[1]
+    return "" if is_shared or not known else branch
 
 
 def collect(call: "Call") -> Flow:

@@ -313,6 +313,20 @@ def _seen_there(found: Finding, call: "Call", rule: str, *, is_remote: bool, hos
     return bare
 
 
+_LOCAL_CONTEXTS = frozenset("default desktop-linux colima orbstack rootless minikube".split())
+
+
+def _is_elsewhere(call: "Call") -> bool:
+    """Whether docker talks to another machine: by context, host or `DOCKER_HOST`."""
+    options = call.options("-H --host --context -c", stops=True)
+    context, host = options.last("--context", "-c"), options.last("-H", "--host")
+    if context is not None and context.value not in _LOCAL_CONTEXTS:
+        return True
+    variable = call.scope.single("DOCKER_HOST")
+    texts = [each.value for each in (host, variable) if each is not None]
+    return any(text.startswith(("tcp://", "ssh://")) and "localhost" not in text for text in texts)
+
+
 def run_in_container(call: "Call") -> Flow:
     """`docker exec NAME COMMAND`, `docker compose exec SERVICE COMMAND`, `docker run IMAGE`."""
     from takeback.guard.call import parse
@@ -326,7 +340,11 @@ def run_in_container(call: "Call") -> Flow:
         words = list(options.operands)
     first = words[0].value if words else ""
     if first not in {"exec", "run"}:
-        return _own(call)
+        given = _own(call)
+        if _is_elsewhere(call):
+            call.findings = [_seen_there(each, call, "docker.remote", is_remote=True, host="")
+                             for each in call.findings]  # fmt: skip
+        return given
     inner = parse(
         words[1:],
         "-u --user -w --workdir -e --env --env-file --index --detach-keys -v --volume --name -p "
@@ -335,7 +353,8 @@ def run_in_container(call: "Call") -> Flow:
         stops=True,
     )
     if first == "run":
-        call.add(PROGRAM, "docker.run", "runs-program")
+        is_server = inner.has("-d", "--detach") and len(inner.operands) < 2
+        call.add(LOCAL if is_server else PROGRAM, "docker.run", "runs-program")
         return HIDDEN_FLOW
     if len(inner.operands) < 2:
         return call.add(PROGRAM, "docker.exec", "runs-program")

@@ -21,6 +21,9 @@ def classify(text: str, dialect: str) -> "tuple[str, str]":
     if not plain.strip():
         return READ, "read"
     first = _verb(plain)
+    is_shown = first in {"show", "describe", "desc", "explain"} and ";" not in plain.strip(" ;\n")
+    if is_shown and not re.search(r"(?i)\banalyze\b", plain):
+        return READ, first
     if first in _READS and not _WRITES.search(plain) and first != "with":
         return READ, first
     import sqlglot
@@ -37,7 +40,7 @@ def classify(text: str, dialect: str) -> "tuple[str, str]":
 def _without_meta(text: str) -> str:
     r"""A text without the commands of psql and sqlite, which begin with `\\` or `.`."""
     lines = [line for line in text.split("\n") if not line.lstrip().startswith(("\\", "."))]
-    return "\n".join(lines)
+    return re.sub(r"\\(?:G|gx?|gset|watch)\b", ";", "\n".join(lines))
 
 
 def _verb(text: str) -> str:
