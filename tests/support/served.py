@@ -8,11 +8,11 @@ from typing import Any
 
 import mcp
 from mcp.client import ClientRequestContext
-from mcp.types import ElicitRequestParams, ElicitResult
+from mcp.types import ElicitRequestParams, ElicitResult, ErrorData
 
 from agents import Agent
 from takeback import environment
-from takeback.cli.text import agent_text
+from takeback.cli.commands import mcp as voice
 from takeback.mcp.door import Door
 from takeback.mcp.sdk2 import Server
 
@@ -33,7 +33,7 @@ class Served:
     def door(self) -> Door:
         """The door that answers, without any protocol."""
         place = os.fsencode(self.tree)
-        return Door(place, environment.default_home(), environment.user_home(), agent_text)
+        return Door(place, environment.default_home(), environment.user_home(), voice)
 
     def call(self, tool: str, answer: "ElicitResult | None" = None, **given: Any) -> Fields:  # noqa: ANN401
         """What a call that works is answered with."""
@@ -52,9 +52,11 @@ class Served:
     ) -> "tuple[Fields, bool]":
         """The fields of an answer, and whether it is an error."""
 
-        async def asked(context: ClientRequestContext, said: ElicitRequestParams) -> ElicitResult:
+        async def asked(
+            context: ClientRequestContext, params: ElicitRequestParams
+        ) -> "ElicitResult | ErrorData":
             del context
-            self.asked.append(said.message)
+            self.asked.append(params.message)
             assert answer is not None
             return answer
 
