@@ -34,10 +34,10 @@ USER, AGENT = "user", "agent"
 
 _SELECT = (
     "SELECT l.number, l.id, l.event, l.at, l.source, l.state, l.text, l.restore, l.turns,"
-    " l.session, l.restore IS NULL OR r.undone IS NULL AND r.covered IS NULL"
-    " AND r.reversed IS NULL OR EXISTS (SELECT 1 FROM turns t"
+    " l.session, l.restore IS NULL OR r.undone IS NULL AND r.reversed IS NULL"
+    " AND (r.covered IS NULL OR EXISTS (SELECT 1 FROM turns t"
     " WHERE t.number IN (SELECT value FROM json_each(l.turns))"
-    " AND (t.undone IS NOT NULL OR t.covered IS NOT NULL))"
+    " AND (t.undone IS NOT NULL OR t.covered IS NOT NULL)))"
     " FROM lessons l LEFT JOIN restores r ON r.number = l.restore "
 )
 """The last column: what the lesson is about is still taken back."""
@@ -54,6 +54,9 @@ _TAKEN = (
     " AND covered IS NULL AND reversed IS NULL AND after <> before AND event < ?"
     " ORDER BY number DESC LIMIT ?"
 )
+
+
+_TELL = "INSERT OR REPLACE INTO lessons_told VALUES (?, ?, ?)"
 
 
 class LessonRow(Value):
@@ -89,6 +92,8 @@ class Lessons(Table):
     """What is asked about lessons and relapses."""
 
     __slots__ = ()
+    ANEW = 0
+    """Among the lessons that a session was told: its agent forgot all that it was told before."""
     table = "lessons"
     what, time, label = "'lesson'", "at", "text"
 
@@ -187,6 +192,10 @@ def _noted(to: "Tables", event: "Event", said: "Said") -> None:
     state = _state(WAITING if source == AGENT else ACTIVE, text)
     row = (str(said["lesson"]), event.seq, event.at, source, state, text)
     _insert(to, (*row, restore, json_text.dumps(turns), session, line))
+    if restore is not None and source == USER:
+        # The user gave the reason after the restore was done.
+        change = "UPDATE restores SET because = ? WHERE number = ? AND because = ''"
+        operations.sql(to.db, change, (text, restore))
 
 
 def _insert(to: "Tables", values: "tuple[Any, ...]") -> None:
@@ -221,28 +230,44 @@ def _told(to: "Tables", event: "Event", said: "Said") -> None:
     session = to.number("sessions", said.get("session"))
     if session is None:
         return
-    if said.get("anew"):
-        operations.sql(to.db, "DELETE FROM lessons_told WHERE session = ?", (session,))
+    which = "" if said.get("anew") else f" AND lesson = {Lessons.ANEW}"
+    operations.sql(to.db, f"DELETE FROM lessons_told WHERE session = ?{which}", (session,))
     named = said.get("lessons")
     numbers = [to.number("lessons", id) for id in (named if isinstance(named, list) else ())]
+    numbers += [Lessons.ANEW] if said.get("anew") else []
     rows = [(session, number, event.seq) for number in numbers if number is not None]
     if rows:
-        operations.sql_many(to.db, "INSERT OR REPLACE INTO lessons_told VALUES (?, ?, ?)", rows)
+        operations.sql_many(to.db, _TELL, rows)
+
+
+def _told_restore(to: "Tables", event: "Event", said: "Said") -> None:
+    """A session was told of a restore with its reason: that is its lesson, too."""
+    session, restore = to.number("sessions", said.get("session")), said.get("restore")
+    if session is None or not restore or said.get("unsaid") or said.get("subagent"):
+        return
+    query = "SELECT l.number FROM lessons l JOIN restores r ON r.number = l.restore WHERE r.id = ?"
+    rows = [(session, number, event.seq) for (number,) in to.db.execute(query, (str(restore),))]
+    if rows:
+        operations.sql_many(to.db, _TELL, rows)
 
 
 def _relapsed(to: "Tables", event: "Event", said: "Said") -> None:
     turn, restore = to.number("turns", said.get("turn")), to.number("restores", said.get("restore"))
     if turn is None or restore is None:
         return
+    operations.sql(to.db, "DELETE FROM relapses WHERE turn = ? AND restore = ?", (turn, restore))
+    if not said.get("lines"):
+        return  # the turn removed them again itself
     counts = (int(str(said.get("lines", 0))), int(str(said.get("taken", 0))))
     paths = json_text.dumps(said.get("paths", []))  # type: ignore[arg-type]
     row = (to.next("relapses"), event.seq, event.at, turn, restore, *counts, paths)
-    operations.sql(to.db, "INSERT OR REPLACE INTO relapses VALUES (?, ?, ?, ?, ?, ?, ?, ?)", row)
+    operations.sql(to.db, "INSERT INTO relapses VALUES (?, ?, ?, ?, ?, ?, ?, ?)", row)
 
 
 FOLLOW: "dict[str, Callable[[Tables, Event, Said], None]]" = {
     events.LESSON_NOTED: _noted,
     events.LESSON_CHANGED: _changed,
     events.LESSONS_TOLD: _told,
+    events.SESSION_TOLD: _told_restore,
     events.RELAPSE_SEEN: _relapsed,
 }
