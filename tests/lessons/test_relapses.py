@@ -71,7 +71,7 @@ def relapses(tree: Path) -> list[takeback.Relapse]:
 
 
 def test_a_relapse_is_told_once_to_each(agent: Agent, tree: Path) -> None:
-    """To the agent with the result of its edit; to the user when the turn ends, with the way out."""
+    """To the agent with the result of its edit; to the user at the end, with the way out."""
     agent.prompt("Make price faster")
     said = edit(agent, "pay.py", CACHED.replace("known", "store"))
     assert '4 of 4 lines of "Cache the prices" that were taken back in "pay.py"' in said
@@ -79,6 +79,8 @@ def test_a_relapse_is_told_once_to_each(agent: Agent, tree: Path) -> None:
     assert edit(agent, "notes.txt", "faster\n") == ""
     answer = agent.stop()
     (found,) = relapses(tree)
+    with takeback.open(tree) as project:
+        assert project.turn(found.turn).relapses == (found,)
     assert f"`takeback undo {found.turn[:8]}` takes the turn back" in answer["systemMessage"]
     assert (found.paths, found.because) == (("pay.py",), "stale prices")
     assert agent.stop() == {}

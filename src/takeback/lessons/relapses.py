@@ -66,7 +66,7 @@ class _Search:
         turn = self._turn
         if turn is None:
             return 0
-        known = {row.restore for row in self._ledger.lessons.relapses([turn.number])}
+        known = self._ledger.lessons.relapsed_into(turn.number)
         numbers = self._ledger.lessons.taken_before(_NEWEST, _MOST_RESTORES)
         again = [number for number in numbers if is_over or number not in known]
         rows = map(self._ledger.stack.numbered, again)

@@ -10,7 +10,7 @@ from takeback.ledger import events
 from takeback.ledger.events import NewEvent
 from takeback.lessons import choice
 from takeback.lessons.lesson import ACTIVE
-from takeback.lessons.lessons import as_lesson, relapses_of, status_of
+from takeback.lessons.lessons import as_lesson, status_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -20,7 +20,8 @@ if TYPE_CHECKING:
     from takeback.ledger.beyond.lessons import LessonRow
     from takeback.ledger.ledger import Ledger
     from takeback.ledger.sessions import SessionRow
-    from takeback.lessons.lesson import Lesson, Relapse
+    from takeback.lessons.lesson import Lesson
+    from takeback.model.history import Relapse
     from takeback.model.text.json_text import Json
 
 _MOST_RANKED = 50
@@ -82,7 +83,7 @@ def pending_relapses(
         return ()
     found = ledger.sessions.find_by_id(session)
     turns = ledger.turns.of_session(found.number, _TURNS_TOLD) if found is not None else []
-    relapses = relapses_of(ledger, [turn.id for turn in turns])
+    relapses = ledger.lessons.relapses(turn.id for turn in turns)
     new = [each for each in relapses if ledger.requested(_told(each, to)) is None]
     if not new:
         return ()

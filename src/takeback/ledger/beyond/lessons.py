@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
     from takeback.ledger.events import Event
     from takeback.ledger.schema import Tables
+    from takeback.model.history import Relapse
 
     Said = Mapping[str, object]
 
@@ -56,6 +57,12 @@ _TAKEN = (
 )
 
 
+_RELAPSES = (
+    "SELECT t.id, r.id, x.lines, x.taken, x.paths, u.label, r.because FROM relapses x"
+    " JOIN turns t ON t.number = x.turn JOIN restores r ON r.number = x.restore"
+    " LEFT JOIN turns u ON u.number = r.turn"
+    " WHERE t.id IN (SELECT value FROM json_each(?)) ORDER BY x.number"
+)
 _TELL = "INSERT OR REPLACE INTO lessons_told VALUES (?, ?, ?)"
 
 
@@ -73,19 +80,6 @@ class LessonRow(Value):
     turns: "tuple[int, ...]"
     session: "int | None"
     stands: bool
-
-
-class RelapseRow(Value):
-    """A turn that brought back some `lines` of the `taken` ones, and the paths they are in."""
-
-    number: int
-    event: int
-    at: int
-    turn: int
-    restore: int
-    lines: int
-    taken: int
-    paths: "tuple[str, ...]"
 
 
 class Lessons(Table):
@@ -134,14 +128,29 @@ class Lessons(Table):
         """The newest restores before an event that took something back and still stand."""
         return self._reader.column(_TAKEN, (self._reader.line, REDO, event, limit))
 
-    def relapses(self, turns: "Iterable[int]") -> "list[RelapseRow]":
-        """What some turns brought back, the oldest first."""
-        query = (
-            "SELECT number, event, at, turn, restore, lines, taken, paths FROM relapses"
-            " WHERE turn IN (SELECT value FROM json_each(?)) ORDER BY number"
+    def relapses(self, turns: "Iterable[str]") -> "tuple[Relapse, ...]":
+        """What turns brought back that was taken back before, the oldest first."""
+        if not self.has_relapses():
+            return ()
+        rows = self._reader.rows(_RELAPSES, (json_text.dumps(list(turns)),))
+        from takeback.model.history import Relapse
+
+        return tuple(
+            Relapse(
+                turn=turn,
+                restore=restore,
+                lines=lines,
+                taken=taken,
+                raw_paths=_paths(paths),
+                prompt=first_line(label or ""),
+                because=because,
+            )
+            for turn, restore, lines, taken, paths, label, because in rows
         )
-        rows = self._reader.rows(query, (json_text.dumps(list(turns)),))
-        return [RelapseRow(*(*row[:7], tuple(json_text.loads(row[7])))) for row in rows]
+
+    def relapsed_into(self, turn: int) -> "set[int]":
+        """The restores of which a turn brought something back."""
+        return set(self._reader.column("SELECT restore FROM relapses WHERE turn = ?", (turn,)))
 
     def has_relapses(self) -> bool:
         """Whether any turn brought something back."""
@@ -150,6 +159,16 @@ class Lessons(Table):
 
 def _lesson(row: "tuple[Any, ...]") -> LessonRow:
     return LessonRow(*(*row[:8], tuple(json_text.loads(row[8])), row[9], bool(row[10])))
+
+
+def first_line(label: str) -> str:
+    """The first line of a prompt."""
+    lines = (line.strip() for line in label.splitlines())
+    return next(filter(None, lines), "")
+
+
+def _paths(said: str) -> "tuple[bytes, ...]":
+    return tuple(str(path).encode("utf-8", "surrogateescape") for path in json_text.loads(said))
 
 
 # -- how the tables follow events ----------------------------------------------------------
