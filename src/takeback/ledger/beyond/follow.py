@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     Apply = Callable[[Tables, Event, Mapping[str, object]], None]
 
-_LESSONS = ("LessonNoted", "LessonChanged", "LessonsTold", "RelapseSeen")
+_LESSONS = ("LessonNoted", "LessonChanged", "LessonsTold", "RelapseSeen", "SessionTold")
 
 
 def find(kind: str) -> "Apply | None":
