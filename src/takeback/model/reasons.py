@@ -75,6 +75,19 @@ COMMITS_SINCE = "commits-since"
 HEAD_STAYS = "head-stays"
 UNCOVERED_CHANGED = "uncovered-changed"
 
+# -- what was saved before a command that destroys ------------------------------------------------
+
+UNKNOWN_TARGET = "unknown-target"
+TOO_MANY_TO_SAVE = "too-many-to-save"
+TOO_LARGE_TO_COPY = "too-large-to-copy"
+NO_ROOM_TO_COPY = "no-room-to-copy"
+CANNOT_BE_SAVED = "cannot-be-saved"
+HOLDS_STORE = "holds-store"
+RESCUED_CHANGED = "rescued-changed"
+RESCUED_LOST = "rescued-lost"
+THERE_AGAIN = "there-again"
+GIT_STAYS = "git-stays"
+
 # -- what happened to the user's git ------------------------------------------------------------
 
 GIT_GONE = "git-gone"

@@ -1,0 +1,216 @@
+"""What a command destroys outside cover is saved before, and comes back with undo."""
+
+import os
+import shutil
+import subprocess
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from takeback import Project
+from takeback.effects import rescue
+from takeback.model import effects, reasons
+from takeback.model.effects import DELETE, OVERWRITE, Judgement, Target
+from takeback.model.reasons import Reason
+from takeback.model.rescued import Rescued
+from takeback.testing import Sandbox
+
+BIG = 20 << 20
+"""Bytes that are more than the limit of what is captured."""
+
+
+class Place:
+    """A project with a folder around it, and commands that destroy."""
+
+    def __init__(self, box: Sandbox) -> None:
+        self.project: Project = box.project
+        self.tree = Path(box.tree)
+        self.around = self.tree.parent
+        self.store = Path(os.fsdecode(self.project.workspace.store.path))
+
+    def big(self, name: str, *, byte: bytes = b"x") -> bytes:
+        """Make a file in the project that is too large to be captured."""
+        content = byte * 1000 + bytes(BIG) + os.urandom(100)
+        path = self.tree / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content)
+        return content
+
+    def run(
+        self, do: Callable[[], object], *paths: Path, loss: str = DELETE, deep: bool = True
+    ) -> Rescued:
+        """Let an agent run a command that destroys some paths."""
+        targets = [Target(os.fsencode(path), loss, is_recursive=deep) for path in paths]
+        why = Reason("test")
+        return self.judged(do, Judgement(effects.DESTRUCTIVE, "test", why, targets=tuple(targets)))
+
+    def judged(self, do: Callable[[], object], judged: Judgement) -> Rescued:
+        work = self.project.workspace
+        with self.project.session(agent="test") as session, session.turn("destroy") as turn:
+            with turn.step("Bash", {"command": "rm"}, kind="shell") as step:
+                with work.held():
+                    found = rescue.before(work, step.id, judged)
+                do()
+            with work.held():
+                rescue.after(work, step.id)
+        return found
+
+    def undo(self) -> None:
+        self.project.apply(self.project.plan_undo(), yes=True)
+
+    def held(self) -> int:
+        """How many files the area in the store holds."""
+        return sum(len(files) for _, _, files in os.walk(self.store / "rescue"))
+
+
+@pytest.fixture
+def place() -> Iterator[Place]:
+    with Sandbox() as box:
+        box.write("covered", b"covered")
+        yield Place(box)
+
+
+def test_a_folder_beside_the_project_comes_back(place: Place) -> None:
+    """All of it: files, modes, empty folders, links; and no file shares blocks with the rescue."""
+    notes = place.around / "notes"
+    (notes / "deep").mkdir(parents=True)
+    (notes / "a.txt").write_bytes(b"one")
+    (notes / "a.txt").chmod(0o640)
+    (notes / "deep" / "b.bin").write_bytes(b"two" * 1000)
+    (notes / "empty").mkdir(mode=0o750)
+    (notes / "link").symlink_to("a.txt")
+    found = place.run(lambda: shutil.rmtree(notes), notes)
+    assert found.is_whole
+    assert [(each.raw_path, each.files, each.how) for each in found.kept] == [
+        (os.fsencode(notes), 3, "link")
+    ]
+    place.undo()
+    assert (notes / "deep" / "b.bin").read_bytes() == b"two" * 1000
+    assert (notes / "a.txt").stat().st_mode & 0o7777 == 0o640
+    assert (notes / "a.txt").stat().st_nlink == 1
+    assert (notes / "empty").stat().st_mode & 0o7777 == 0o750
+    assert os.readlink(notes / "link") == "a.txt"
+
+
+def test_a_large_file_in_a_covered_folder_comes_back_with_the_folder(place: Place) -> None:
+    """What the checkpoint holds and what it left out come back together."""
+    content = place.big("data/big.bin")
+    (place.tree / "data" / "small").write_bytes(b"small")
+    found = place.run(lambda: shutil.rmtree(place.tree / "data"), place.tree / "data")
+    assert [each.path for each in found.kept] == [str(place.tree / "data" / "big.bin")]
+    plan = place.project.plan_undo()
+    assert not plan.losses
+    assert "data/big.bin" in {change.path for change in plan.changes}
+    place.undo()
+    assert (place.tree / "data" / "big.bin").read_bytes() == content
+    assert (place.tree / "data" / "small").read_bytes() == b"small"
+
+
+def test_what_is_still_there_after_the_command_is_dropped(place: Place) -> None:
+    """Only what is gone is held; nothing keeps a second name of a file that is there."""
+    place.big("big.bin")
+    place.big("other.bin")
+    place.run((place.tree / "big.bin").unlink, place.tree)
+    assert place.held() == 2  # the list, and the one that is gone
+    assert (place.tree / "other.bin").stat().st_nlink == 1
+
+
+def test_a_path_that_is_there_again_is_never_overwritten(place: Place) -> None:
+    """Neither in the project nor outside; the plan says so."""
+    place.big("big.bin")
+    notes = place.around / "note.txt"
+    notes.write_bytes(b"old")
+    big = place.tree / "big.bin"
+    place.run(lambda: [each.unlink() for each in (big, notes)], big, notes)  # type: ignore[func-returns-value]
+    notes.write_bytes(b"mine")
+    (place.tree / "big.bin").write_bytes(b"mine, too")
+    plan = place.project.plan_undo()
+    kept = {each.path: each.reason.code for each in plan.kept}
+    assert kept[str(notes)] == kept["big.bin"] == reasons.THERE_AGAIN
+    place.undo()
+    assert (notes.read_bytes(), (place.tree / "big.bin").read_bytes()) == (b"mine", b"mine, too")
+
+
+def test_a_file_that_is_overwritten_in_place_is_copied_and_comes_back(place: Place) -> None:
+    """A second name would hold the new bytes, so the old ones are copied."""
+    content = place.big("big.bin")
+    note = place.around / "note.txt"
+    note.write_bytes(b"old")
+    other = place.tree / "big.bin"
+
+    def overwrite() -> None:
+        other.write_bytes(b"gone")
+        note.write_bytes(b"new")
+
+    found = place.run(overwrite, other, note, loss=OVERWRITE)
+    assert {each.how for each in found.kept} <= {"copy", "reflink"}
+    place.undo()
+    assert other.read_bytes() == content
+    assert note.read_bytes() == b"old"
+
+
+def test_a_rescued_file_that_changed_under_another_name_is_not_given_out(place: Place) -> None:
+    """A hard link holds what was written through another name; that is no old content."""
+    note, second = place.around / "note.txt", place.around / "second.txt"
+    note.write_bytes(b"old")
+    os.link(note, second)
+    place.run(note.unlink, note)
+    second.write_bytes(b"new")
+    plan = place.project.plan_undo()
+    assert [(each.path, each.reason.code) for each in plan.skipped] == [
+        (str(note), reasons.RESCUED_CHANGED)
+    ]
+    place.undo()
+    assert not note.exists()
+
+
+def test_a_folder_that_can_be_made_again_is_named_with_its_command(place: Place) -> None:
+    """It is not saved."""
+    modules = place.tree / "node_modules"
+    for number in range(250):
+        (modules / f"p{number}").mkdir(parents=True)
+        (modules / f"p{number}" / "index.js").write_bytes(b"1")
+    (place.tree / "package-lock.json").write_bytes(b"{}")
+    found = place.run(lambda: shutil.rmtree(modules), modules)
+    assert [(each.path, each.command) for each in found.rebuildable] == [(str(modules), "npm ci")]
+    assert not found.kept
+
+
+def test_what_cannot_be_kept_is_said(place: Place) -> None:
+    """Before the command runs, path by path."""
+    place.project.workspace.rules.setting = (  # type: ignore[method-assign]
+        lambda table, name, default: 1000 if (table, name) == ("rescue", "copy") else default
+    )
+    place.big("big.bin")
+    found = place.run(
+        lambda: (place.tree / "big.bin").write_bytes(b""), place.tree / "big.bin", loss=OVERWRITE
+    )
+    assert [(each.path, each.reason.code) for each in found.missed] == [
+        (str(place.tree / "big.bin"), reasons.TOO_LARGE_TO_COPY)
+    ]
+
+
+def test_a_git_folder_that_is_gone_comes_back_whole(place: Place) -> None:
+    """With refs, stash and objects; git finds nothing wrong."""
+
+    def git(*words: str) -> str:
+        return subprocess.run(
+            ["git", "-c", "user.name=a", "-c", "user.email=a@b", *words],
+            cwd=place.tree, check=True, capture_output=True, text=True,
+        ).stdout  # fmt: skip
+
+    git("init", "-q", "-b", "main")
+    git("add", "covered")
+    git("commit", "-qm", "one")
+    (place.tree / "covered").write_bytes(b"stashed")
+    git("stash")
+    git("branch", "other")
+    told = [git("status", "--porcelain"), git("stash", "list"), git("branch", "-v"), git("fsck")]
+    place.run(lambda: shutil.rmtree(place.tree / ".git"), place.tree / ".git")
+    plan = place.project.plan_undo()
+    assert reasons.GIT_GONE not in {each.code for each in plan.stays}
+    place.undo()
+    assert told == [
+        git("status", "--porcelain"), git("stash", "list"), git("branch", "-v"), git("fsck"),
+    ]  # fmt: skip
