@@ -9,7 +9,9 @@ from pathlib import Path
 import pytest
 
 from takeback import Project
+from takeback.cli.text import git_text
 from takeback.effects import rescue
+from takeback.errors import TakebackError
 from takeback.model import effects, reasons
 from takeback.model.effects import DELETE, OVERWRITE, Judgement, Target
 from takeback.model.reasons import Reason
@@ -214,3 +216,138 @@ def test_a_git_folder_that_is_gone_comes_back_whole(place: Place) -> None:
     assert told == [
         git("status", "--porcelain"), git("stash", "list"), git("branch", "-v"), git("fsck"),
     ]  # fmt: skip
+
+
+class Repository:
+    """A git repository with staged, unstaged, untracked, ignored and stashed work."""
+
+    def __init__(self, place: Place) -> None:
+        self.place = place
+        tree = place.tree
+        self.git("init", "-q", "-b", "main")
+        (tree / ".gitignore").write_text("ignored\n")
+        for name in ("staged", "unstaged", "both"):
+            (tree / name).write_text("one\n")
+        self.git("add", ".")
+        self.git("commit", "-qm", "one")
+        for text in ("first", "second"):
+            (tree / "unstaged").write_text(f"{text}\n")
+            self.git("stash", "push", "-qm", text)
+        self.git("switch", "-qc", "feature")
+        (tree / "more").write_text("more\n")
+        self.git("add", ".")
+        self.git("commit", "-qm", "two")
+        self.git("switch", "-q", "main")
+        (tree / "staged").write_text("staged\n")
+        (tree / "both").write_text("staged\n")
+        self.git("add", "staged", "both")
+        (tree / "both").write_text("unstaged, too\n")
+        (tree / "unstaged").write_text("unstaged\n")
+        (tree / "untracked").write_text("untracked\n")
+        (tree / "ignored").write_text("ignored\n")
+        self.before = self.state()
+
+    def git(self, *words: str) -> str:
+        names = ["-c", "user.name=a", "-c", "user.email=a@b"]
+        done = subprocess.run(
+            ["git", *names, *words],
+            cwd=self.place.tree, check=True, capture_output=True, text=True,
+        )  # fmt: skip
+        return done.stdout
+
+    def state(self) -> dict[str, object]:
+        """What git and the tree look like."""
+        tree = self.place.tree
+        files = {
+            str(path.relative_to(tree)): path.read_bytes()
+            for path in sorted(tree.rglob("*"))
+            if path.is_file() and ".git" not in path.relative_to(tree).parts
+        }
+        told = {
+            "status": self.git("status", "--porcelain=v2", "--branch"),
+            "stash": self.git("stash", "list"),
+            "branch": self.git("branch", "-v"),
+            "fsck": self.git("fsck", "--no-dangling", "--no-progress"),
+        }
+        return {"files": files, **told}
+
+    def destroy(self, *words: str, git: tuple[str, ...]) -> None:
+        """Let an agent run git, then take it back, with all commands that are printed."""
+        folder = os.fsencode(self.place.tree)
+        why = Reason("test")
+        judged = Judgement(effects.DESTRUCTIVE, "test", why, git=git, git_dirs=(folder,))
+        self.place.judged(lambda: self.git(*words), judged)
+        assert self.state() != self.before
+        try:
+            plan = self.place.project.plan_undo()
+        except TakebackError:
+            plan = None
+        told = plan.stays if plan is not None else self.place.project.plan_undo().stays
+        if plan is not None:
+            self.place.project.apply(plan, yes=True)
+        for reason in told:
+            for command in commands_in(text_of(reason)):
+                subprocess.run(
+                    ["sh", "-ec", command], cwd=self.place.tree, check=True, capture_output=True
+                )
+
+
+def text_of(reason: Reason) -> str:
+    """What is printed of something that stays."""
+    return git_text.STAYING[reason.code](dict(reason.facts))
+
+
+def commands_in(text: str) -> list[str]:
+    """The commands in a sentence."""
+    return [each for each in text.split("`")[1::2] if each.split()[0] in ("git", "cp", "mkdir")]
+
+
+@pytest.mark.parametrize(
+    ("words", "git"),
+    [
+        (("reset", "-q", "--hard"), (effects.WORKTREE, effects.INDEX)),
+        (("reset", "-q", "--hard", "feature"), (effects.WORKTREE, effects.INDEX, effects.REFS)),
+        (("clean", "-fdxq"), (effects.WORKTREE,)),
+        (("stash", "drop", "-q"), (effects.STASH,)),
+        (("stash", "drop", "-q", "stash@{1}"), (effects.STASH,)),
+        (("stash", "clear"), (effects.STASH,)),
+        (("branch", "-qD", "feature"), (effects.REFS,)),
+        (("restore", "--staged", "--worktree", "."), (effects.WORKTREE, effects.INDEX)),
+    ],
+    ids=" ".join,
+)
+def test_what_git_destroyed_comes_back_with_undo_and_the_printed_commands(
+    place: Place, words: tuple[str, ...], git: tuple[str, ...]
+) -> None:
+    """Files, index, branches and stashes are as before, and nothing was written to `.git`."""
+    repository = Repository(place)
+    repository.destroy(*words, git=git)
+    assert repository.state() == repository.before
+
+
+def test_objects_that_git_prunes_are_kept_and_the_commands_bring_them_back(place: Place) -> None:
+    """Commits that nothing but a reflog names come back with their log."""
+    repository = Repository(place)
+    repository.git("commit", "-qam", "three")
+    lost = repository.git("rev-parse", "HEAD").strip()
+    repository.git("reset", "-q", "--keep", "HEAD~1")
+    repository.before = repository.state()
+    logs = repository.git("reflog")
+
+    def prune() -> None:
+        repository.git("reflog", "expire", "--expire=now", "--all")
+        repository.git("gc", "-q", "--prune=now")
+        (place.tree / "untracked").unlink()
+
+    folder = os.fsencode(place.tree)
+    git = (effects.REFLOG, effects.OBJECTS)
+    why = Reason("test")
+    place.judged(prune, Judgement(effects.DESTRUCTIVE, "t", why, git=git, git_dirs=(folder,)))
+    plan = place.project.plan_undo()
+    place.undo()
+    for reason in plan.stays:
+        for command in commands_in(text_of(reason)):
+            subprocess.run(["sh", "-ec", command], cwd=place.tree, check=True)
+    assert repository.state()["fsck"] == repository.before["fsck"]
+    assert repository.git("reflog") == logs
+    assert repository.git("cat-file", "-t", lost) == "commit\n"

@@ -12,7 +12,7 @@ import time
 from takeback.disk.sqlite import DatabaseError
 from takeback.effects import area, git_rescue
 from takeback.effects.area import Held, Listing
-from takeback.effects.saving import LEAST_FREE, Bounds, Saver
+from takeback.effects.saving import APART, LEAST_FREE, Bounds, Saver
 from takeback.effects.targets import Finder, is_in
 from takeback.errors import TakebackError
 from takeback.ledger import events
@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     from takeback.ledger.beyond.rescues import RescueRow
     from takeback.model.effects import Judgement
     from takeback.model.text.json_text import Json
-    from takeback.store import Store
 
 LIMIT, COPY_LIMIT = 20_000_000_000, 1_000_000_000
 """Bytes: of the area, and of what one command may have copied. Links cost nothing at first."""
@@ -152,7 +151,7 @@ def _settle(work: "Workspace", rows: "Sequence[RescueRow]") -> None:
     for row in rows:
         try:
             listing = area.read(work.store, row)
-            left = _left(work.store, row, listing)
+            left = _left(row, listing)
             _keep_only(work, row, listing, left)
         except (OSError, TakebackError, DatabaseError):
             work.ledger.abandon()
@@ -160,10 +159,12 @@ def _settle(work: "Workspace", rows: "Sequence[RescueRow]") -> None:
         give_way(work)
 
 
-def _left(store: "Store", row: "RescueRow", listing: Listing) -> "list[Held]":
+def _left(row: "RescueRow", listing: Listing) -> "list[Held]":
     """What is gone since it was saved; and of the user's git all, if any of it moved."""
-    del store
-    return [_stamped(row, each) for each in listing.held if each.top < 0 or _is_gone(each)]
+    changed = {each.path for each in listing.held if _is_gone(each)}
+    apart = tuple(each for each in listing.held if each.top == APART)
+    named = [each for each in listing.held if each.top != APART and each.path in changed]
+    return [_stamped(row, each) for each in (*named, *git_rescue.left(apart, changed))]
 
 
 def _is_gone(held: Held) -> bool:
@@ -205,7 +206,7 @@ def _keep_only(
     work: "Workspace", row: "RescueRow", listing: Listing, left: "Sequence[Held]"
 ) -> None:
     """Record what a rescue still holds, then remove the rest of it."""
-    paths = {each.path for each in left}
+    kept = {each.name for each in left}
     rest = Listing(listing.tops, tuple(left), listing.git if left else ())
     said: dict[str, Json] = {"rescue": row.id, "left": len(left), "tops": _tops(rest)}
     said["list"] = area.write(work.store, row.id, rest) if left else ""
@@ -218,7 +219,7 @@ def _keep_only(
         area.forget_list(work.store, row.id)
         return
     for each in listing.held:
-        if each.kind == REGULAR and each.path not in paths:
+        if each.kind == REGULAR and each.name not in kept:
             area.discard(_path(row, each))
 
 

@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 MOST_FILES = 100_000
 PATIENCE = 3.0
 """Seconds; the agent waits, and so does its time-out."""
+APART = -1
+"""Stands for the number of a path that was named, where no path was: state of git."""
 LEAST_FREE = 10
 """Percent of the disk that copies leave free."""
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -62,6 +64,8 @@ class Saver:
         self.areas: list[bytes] = []
         self._open: list[int] = []
         self._by_device: dict[int, int | None] = {}
+        self._apart = (b"", 0)
+        self._made: set[tuple[int, bytes]] = set()
         self.held: list[Held] = []
         self.tops: list[bytes] = []
         self.missed: list[Missed] = []
@@ -96,6 +100,21 @@ class Saver:
         finally:
             os.close(fd)
 
+    def save_apart(self, wanted: "Wanted", above: bytes, number: int) -> None:
+        """Save what no restore writes back by itself, laid out as it is below `above`."""
+        before, self._apart = self._apart, (above, number)
+        try:
+            folder, name = os.path.split(wanted.path)
+            fd = os.open(folder, _DIRECTORY)
+            try:
+                self._entry(fd, name, wanted.path, APART, wanted)
+            finally:
+                os.close(fd)
+        except OSError as problem:
+            self._miss(wanted.path, problem)
+        finally:
+            self._apart = before
+
     def _entry(self, fd: int, name: bytes, path: bytes, top: int, wanted: "Wanted") -> None:
         try:
             found = os.stat(name, dir_fd=fd, follow_symlinks=False)
@@ -106,7 +125,8 @@ class Saver:
                 target = os.readlink(name, dir_fd=fd)
                 self.held.append(_held(path, found, top).replace(target=target))
             elif kind == FOLDER:
-                self.held.append(_held(path, found, top))
+                if top != APART:
+                    self.held.append(_held(path, found, top))
                 if wanted.is_deep:
                     self._folder(fd, name, path, top, wanted)
         except OSError as problem:
@@ -123,7 +143,8 @@ class Saver:
                     continue
                 if self._is_over(path):
                     return
-                if each in self._names and (again := rebuildable(below)) is not None:
+                is_made = top != APART and each in self._names
+                if is_made and (again := rebuildable(below)) is not None:
                     self.rebuildable.append(again)
                     continue
                 self._entry(fd, each, below, top, wanted)
@@ -149,22 +170,42 @@ class Saver:
         top: int,
         found: os.stat_result,
         is_copied: bool,
-        as_name: bytes = b"",
     ) -> None:
         """Save a file: by a link if only its name is lost."""
         self._files -= 1
         place = self._place(found.st_dev, path)
-        own = as_name or b"%d" % len(self.held)
+        own = self._name(path, top)
         held = _held(path, found, top).replace(name=own)
+        if place is None and is_copied:
+            place = self._in_store()
+        if place is not None:
+            self._make_folders(place, own)
         if place is not None and not is_copied and self._link(fd, name, place, own):
             self.held.append(held.replace(area=place, how=LINK))
             return
-        place = self._in_store() if place is None else place
+        if place is None:
+            place = self._in_store()
+            self._make_folders(place, own)
         how = self._copy(fd, name, path, place, own)
         if how:
             copied = os.stat(own, dir_fd=self._open[place], follow_symlinks=False)
             held = held.replace(mtime=copied.st_mtime_ns, area=place, how=how)
             self.held.append(held.replace(size=copied.st_size))
+
+    def _name(self, path: bytes, top: int) -> bytes:
+        """What a file is called in its area."""
+        if top != APART:
+            return b"%d" % len(self.held)
+        above, number = self._apart
+        return b"git%d/" % number + path[len(above) + 1 :]
+
+    def _make_folders(self, place: int, own: bytes) -> None:
+        *folders, _ = own.split(b"/")
+        for depth in range(1, len(folders) + 1):
+            key = place, b"/".join(folders[:depth])
+            if key not in self._made:
+                operations.mkdir(key[1], dir_fd=self._open[place])
+                self._made.add(key)
 
     def _link(self, fd: int, name: bytes, place: int, own: bytes) -> bool:
         try:

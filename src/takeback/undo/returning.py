@@ -7,7 +7,7 @@ place of what it destroyed. A rescued file is checked before it is used.
 import hashlib
 import os
 
-from takeback.effects import area
+from takeback.effects import area, git_rescue
 from takeback.errors import DamagedStoreError
 from takeback.model import reasons, words
 from takeback.model.plan import PlannedChange, Remark
@@ -17,7 +17,7 @@ from takeback.worktree.scan import VERSION_CONTROL
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
 
     from takeback.capture.workspace import Workspace
     from takeback.effects.area import Held
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from takeback.model.tree import Entry
     from takeback.undo.planner import Planner
 
-_CHUNK = 1 << 20
+_LONGEST = 1 << 26
 _MADE = {FOLDER: words.MKDIR, LINK: words.RELINK}
 
 
@@ -65,6 +65,9 @@ class _Returning:
         self._known = {self._whole(change.raw_path): change for change in plan.changes}
         self._kept: dict[bytes, Reason] = {}
         self._skipped: dict[bytes, Reason] = {}
+        self._stays: list[Reason] = []
+        self._stash_log: list[str] = []
+        self._stash_place = "", ""
         self._refused: dict[bytes, bool] = {}
         """Paths named by commands below which nothing is written, because git is there."""
 
@@ -76,6 +79,8 @@ class _Returning:
             for top in row.tops:
                 self._skipped.setdefault(self._named(top), Reason(reasons.RESCUED_LOST))
             return
+        self._stays += _of_git(row, listing)
+        self._read_stashes(row, listing)
         for held in sorted(listing.held, key=lambda held: held.path):
             if held.top < 0 or not self._is_meant(held.path) or held.path in self._changes:
                 continue
@@ -95,11 +100,49 @@ class _Returning:
             skipped=tuple(skipped[path] for path in sorted(skipped)),
             kept=tuple(kept[path] for path in sorted(kept)),
             losses=tuple(each for each in plan.losses if each.raw_path not in done),
-            stays=tuple(each for each in plan.stays if not self._is_git_back(each)),
+            stays=self._all_that_stays(),
         )
 
-    def _is_git_back(self, stays: Reason) -> bool:
-        return stays.code == reasons.GIT_GONE and self._whole(b".git") in self._changes
+    def _all_that_stays(self) -> "tuple[Reason, ...]":
+        """What stays, in the order in which its commands have to run: objects first."""
+        own = list(dict.fromkeys(self._stays))
+        first = [each for each in own if each.code == reasons.OBJECTS_SAVED]
+        rest = [each for each in own if each not in first]
+        return (*first, *filter(self._stays_so, self._with_stashes()), *rest)
+
+    def _with_stashes(self) -> "Iterator[Reason]":
+        """What stays; with one command for the list of stashes, if each alone would mix it up."""
+        gone = [each for each in self._plan.stays if each.code == reasons.STASH_GONE]
+        ids = [str(dict(each.facts).get("commit")) for each in gone]
+        if not gone or self._stash_log[-1:] == ids or not {*ids} <= {*self._stash_log}:
+            yield from self._plan.stays
+            return
+        for each in self._plan.stays:
+            if each is gone[0]:
+                source, target = self._stash_place
+                yield Reason(reasons.STASHES_SAVED, count=len(gone), source=source, target=target)
+            elif each not in gone:
+                yield each
+
+    def _read_stashes(self, row: "RescueRow", listing: "area.Listing") -> None:
+        """The list of stashes as it was before the first command, the oldest first."""
+        for folder, number in listing.git:
+            own = git_rescue.folder_of(number)
+            names = {each.name: each for each in listing.held}
+            log, ref = names.get(own + b"/logs/refs/stash"), names.get(own + b"/refs/stash")
+            if self._stash_log or log is None or ref is None:
+                continue
+            lines = area.content(row.areas, log, row.id, _LONGEST).splitlines()
+            place = os.path.join(row.areas[log.area], row.id.encode(), own)
+            self._stash_log = [os.fsdecode(line.split(b" ")[1]) for line in lines if b" " in line]
+            self._stash_place = os.fsdecode(place), os.fsdecode(folder)
+
+    def _stays_so(self, stays: Reason) -> bool:
+        """Whether something of git stays: not if `.git` comes back, or its index is there whole."""
+        if stays.code == reasons.GIT_GONE:
+            return self._whole(b".git") not in self._changes
+        is_whole = any(each.code == reasons.INDEX_SAVED for each in self._stays)
+        return not (is_whole and stays.code in (reasons.STAGED_STAYS, reasons.INDEX_GONE))
 
     # -- one path ------------------------------------------------------------------------------
 
@@ -212,6 +255,52 @@ class _Returning:
         if folder not in self._refused:
             self._refused[folder] = os.path.lexists(folder)
         return self._refused[folder]
+
+
+def _of_git(row: "RescueRow", listing: "area.Listing") -> "Iterator[Reason]":
+    """What was copied of a repository and is not there any more: where it is, and where it was."""
+    for folder, number in listing.git:
+        if not os.path.lexists(folder):
+            continue
+        own = git_rescue.folder_of(number)
+        held = [each for each in listing.held if each.name.startswith(own + b"/")]
+        for name, code in (
+            (git_rescue.OBJECTS, reasons.OBJECTS_SAVED),
+            (git_rescue.INDEX, reasons.INDEX_SAVED),
+            (git_rescue.LOGS, reasons.LOGS_SAVED),
+        ):
+            some = [each for each in held if each.name.split(b"/")[1] == name]
+            if code == reasons.LOGS_SAVED and not _is_shorter(row, some):
+                continue
+            if not any(_is_other(row, each) for each in some):
+                continue
+            area_of = os.path.join(row.areas[some[0].area], row.id.encode())
+            source, target = (
+                os.fsdecode(os.path.join(above, name)) for above in (area_of + b"/" + own, folder)
+            )
+            yield Reason(code, source=source, target=target, folder=int(name != git_rescue.INDEX))
+
+
+def _is_other(row: "RescueRow", held: "Held") -> bool:
+    """Whether what was copied is not what is there now."""
+    try:
+        with open(held.path, "rb") as now:
+            there = now.read(_LONGEST)
+    except OSError:
+        return True
+    return there != area.content(row.areas, held, row.id, _LONGEST)
+
+
+def _is_shorter(row: "RescueRow", some: "list[Held]") -> bool:
+    """Whether a log lost lines: it only grows, unless somebody expires it."""
+    for held in some:
+        try:
+            if os.lstat(held.path).st_size < held.size:
+                return True
+        except OSError:
+            continue  # its branch is gone, and the branch's own command makes another
+    del row
+    return False
 
 
 def _is_at_or_below(path: bytes, folder: bytes) -> bool:
