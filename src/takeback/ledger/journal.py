@@ -59,7 +59,7 @@ _MINUTE = 60 * 10**9
 
 
 class Away:
-    """A folder outside the project in which single files are restored, and what is done there."""
+    """A folder outside the project in which files are restored, and what is done there."""
 
     __slots__ = ("folder", "ops")
 
@@ -220,11 +220,17 @@ class Journals(Group):
                 yield Damaged(number, id, phase, said)
 
     def _require_named(self, row: Journal) -> None:
-        """Outside the project, a row may only speak of what an edit tool named."""
+        """Outside the project, a row may only speak of what an edit tool named, or was rescued."""
+        if not row.away:
+            return
+        from takeback.ledger.beyond.rescues import Rescues
+
+        is_rescued = Rescues(self._reader).is_known
         for away in row.away:
             for op in away.ops:
-                if not self._names.is_known(away.path(op)):
-                    raise ValueError(away.path(op))
+                path = away.path(op)
+                if not ((not op.way and self._names.is_known(path)) or is_rescued(path)):
+                    raise ValueError(path)
 
 
 def _facts(journal: Journal) -> "Json":
@@ -248,7 +254,7 @@ def _journal(id: str, phase: str, told: "dict[str, Any]") -> Journal:
     parents = tuple(map(int, told["parents"]))
     if not id.isalpha() or phase not in (APPLYING, LATE, STAGING):
         raise ValueError(id)
-    if any(op.way or not op.name for each in away for op in each.ops):
+    if any(not op.name for each in away for op in each.ops):
         raise ValueError("a file outside is not in its folder")
     row = Journal(id, str(told["verb"]), str(told["title"]), ops, parents, phase, away)
     every = _every(row)

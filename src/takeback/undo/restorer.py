@@ -11,7 +11,7 @@ import time
 from takeback.capture.changes import Trees
 from takeback.capture.checkpoint import NOTHING, Place, Request
 from takeback.capture.safe_points import SafePoints, touched_sessions
-from takeback.disk import descent
+from takeback.effects.rescue import settle
 from takeback.errors import (
     BlockedError,
     ConflictError,
@@ -22,15 +22,15 @@ from takeback.errors import (
 from takeback.history.lookup import Place as Folder
 from takeback.ledger import events
 from takeback.ledger.events import NewEvent, pack_facts
-from takeback.ledger.journal import Away, Journal
+from takeback.ledger.journal import Journal
 from takeback.ledger.undo_stack import ALL_SHARED
 from takeback.model import ids, reasons
 from takeback.model.plan import SETTLED, Plan, Remark, Report, entry_ids
 from takeback.model.reasons import Action, Reason
-from takeback.model.tree import FOLDER, Op, UnstoredFile, is_same
-from takeback.model.words import REDO, ROLLBACK, count
+from takeback.model.tree import FOLDER, UnstoredFile, is_same
+from takeback.model.words import REDO, RESCUED, ROLLBACK, count
 from takeback.objects.git_objects import BLOB
-from takeback.undo import apply, own, rescue, select, standing
+from takeback.undo import apply, own, rescue, returning, select, standing
 from takeback.undo import planner as planning
 from takeback.undo.apply import Finish, MovedError
 from takeback.undo.told_again import as_done, as_nothing
@@ -216,6 +216,7 @@ class Restorer(SafePoints):
         again: "frozenset[bytes]" = frozenset(),
         modes: "Mapping[bytes, int] | None" = None,
     ) -> "CheckpointRow":
+        settle(self._work)
         at = self._looked = time.time_ns()
         dead, late = self.dead_sessions(at), self.late_turns()
         request = Request(
@@ -241,7 +242,7 @@ class Restorer(SafePoints):
         tried: set[bytes] = set()
         while True:
             planner = self._planner(now)
-            plan = planner.plan(what)
+            plan = returning.with_rescued(self._work, planner, planner.plan(what))
             closed = planner.shut(plan) - tried
             tried |= closed
             if not shut.open(closed):
@@ -271,7 +272,8 @@ class Restorer(SafePoints):
             return now
         now = self._safety(rehash=True, wanted=wanted, modes=shut.modes)
         found = self._planner(now).now
-        inside = [c for c in plan.changes if not c.outside and c.raw_path not in wanted]
+        own = [c for c in plan.changes if not c.outside and c.how != RESCUED]
+        inside = [c for c in own if c.raw_path not in wanted]
         # The plan knows nothing of what somebody saved between its look and this one.
         moved = [c.raw_path for c in inside if not is_same(found.at(c.raw_path), c.before)]
         if moved:
@@ -312,11 +314,12 @@ class Restorer(SafePoints):
         root = self._work.rules.open_root()
         try:
             made = self._store_texts(plan, at)
-            ops = _with_closed_folders(_ops(plan, planner, made), planner)
+            ops = apply.with_closed_folders(apply.ops_inside(plan, planner, made), planner)
             parents = (now.event, *planner.parents(plan))
-            away = _away(plan, made)
+            away = apply.ops_away(plan, made)
             row = Journal(id, plan.verb, plan.called, ops, parents, away=away)
-            finish = Finish(row, said, at, request)
+            apart = frozenset(c.raw_path for c in plan.changes if c.how == RESCUED)
+            finish = Finish(row, said, at, request, apart)
             finish.rescued = saves
             looked: list[Checkpoint] = []
             place = Place(title=f"after {plan.verb} {id}")
@@ -497,42 +500,6 @@ def _require_decided(plan: Plan, *, yes: bool) -> None:
             hint=Action("consent"),
             reasons=plan.doubts,
         )
-
-
-def _ops(plan: Plan, planner: "planning.Planner", made: "Mapping[bytes, Entry]") -> "list[Op]":
-    """What is to be done; `before` as the safety checkpoint has it, `after` as it was stored."""
-    changes = [c for c in plan.changes if not c.outside]
-    return [
-        Op(c.raw_path, planner.now.at(c.raw_path), made.get(c.raw_path, c.after)) for c in changes
-    ]
-
-
-def _away(plan: Plan, made: "Mapping[bytes, Entry]") -> "list[Away]":
-    """What is to be done outside the project, folder by folder."""
-    found: dict[bytes, list[Op]] = {}
-    for change in plan.changes:
-        if change.outside:
-            folder, name = descent.parted(change.raw_path)
-            op = Op(name, change.before, made.get(change.raw_path, change.after))
-            found.setdefault(folder, []).append(op)
-    return [Away(folder, ops) for folder, ops in sorted(found.items())]
-
-
-def _with_closed_folders(ops: "list[Op]", planner: "planning.Planner") -> "list[Op]":
-    """With the folders that forbid to change what is in them: they are opened, and closed again."""
-    seen = {op.path for op in ops}
-    closed = []
-    for op in ops:
-        above = op.path
-        while above:
-            above = above.rpartition(b"/")[0]
-            if above in seen:
-                break
-            seen.add(above)
-            entry = planner.now.at(above)
-            if entry is not None and entry.kind == FOLDER and entry.mode & 0o300 != 0o300:
-                closed.append(Op(above, entry, entry))
-    return [*ops, *closed]
 
 
 def _said(

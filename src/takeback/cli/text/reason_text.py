@@ -78,6 +78,16 @@ _PLAIN = {
         "saved just before it was replaced; `takeback show {checkpoint} {at}` prints it"
     ),
     reasons.IN_CHECKPOINT: "`takeback show {checkpoint} PATH` prints it",
+    reasons.UNKNOWN_TARGET: "which files `{text}` means is unknown before it runs",
+    reasons.TOO_MANY_TO_SAVE: "too much to save in time: only {count} entries are saved",
+    reasons.TOO_LARGE_TO_COPY: "too large to copy ({size} bytes)",
+    reasons.NO_ROOM_TO_COPY: "not enough free space to copy it ({size} bytes)",
+    reasons.CANNOT_BE_SAVED: "cannot be saved: {why}",
+    reasons.HOLDS_STORE: "it holds Takeback's own store",
+    reasons.RESCUED_CHANGED: "its rescued copy was changed under another name",
+    reasons.RESCUED_LOST: "its rescued copy is gone",
+    reasons.THERE_AGAIN: "it is there again, so it is kept; its rescued copy stays, too",
+    reasons.GIT_STAYS: "Takeback never writes to a `.git` that is there",
     reasons.RESTORE_RUNS: "a restore is running",
     reasons.TOO_MUCH_TO_READ: (
         "{files} files may have changed, too many to read here; `takeback diff --stat` reads them"
