@@ -1,17 +1,19 @@
 """Rewrites what bash reads and tree-sitter does not: several here-documents, `3<>file`.
 
-A here-document becomes a here-string with the same text, so that nothing is lost.
+A here-document or here-string becomes `< <(printf …)` with the same text, so nothing is lost.
 """
 
 import re
 
 _START = re.compile(r"(?<!<)(\d*)<<(-?)\s*(?:'([^'\n]+)'|\"([^\"\n]+)\"|\\?([A-Za-z_]\w*))(?!<)")
+_STRING = re.compile(r"""<<<\s*("(?:[^"\\]|\\.)*"|\$?'[^']*'|[^\s;|&<>()]+)""")
 _BOTH_WAYS = re.compile(r"(\d*)<>(?=\s*[\w./~$\"'])")
 
 
 def rewrite(text: str) -> str:
     """The same command line in forms that are read; the text itself if nothing has to change."""
-    return _BOTH_WAYS.sub(r"\1>>", _without_documents(text))
+    text = _STRING.sub(r"< <(printf %s \1)", _without_documents(text))
+    return _BOTH_WAYS.sub(r"\1>>", text)
 
 
 def _without_documents(text: str) -> str:
@@ -25,7 +27,7 @@ def _without_documents(text: str) -> str:
             body, at = _body(lines, at, start)
             bodies.append(body)
         for start, body in reversed(list(zip(starts, bodies, strict=True))):
-            line = f"{line[: start.start()]}<<< {body}{line[start.end() :]}"
+            line = f"{line[: start.start()]}< <(printf %s {body}){line[start.end() :]}"
         made.append(line)
     return "\n".join(made)
 
