@@ -157,6 +157,9 @@ LESSON_NOTED = "LessonNoted"
 LESSON_CHANGED = "LessonChanged"
 LESSONS_TOLD = "LessonsTold"
 RELAPSE_SEEN = "RelapseSeen"
+PARTICIPANTS_CAPTURED = "ParticipantsCaptured"
+PARTICIPANTS_MOVED = "ParticipantsMoved"
+MEMORY_CHANGED = "MemoryChanged"
 
 KINDS = (
     LINE_STARTED,
@@ -196,6 +199,9 @@ KINDS = (
     LESSON_CHANGED,
     LESSONS_TOLD,
     RELAPSE_SEEN,
+    PARTICIPANTS_CAPTURED,
+    PARTICIPANTS_MOVED,
+    MEMORY_CHANGED,
 )
 """Every kind that this program knows; newer ones may write others."""
 

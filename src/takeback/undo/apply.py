@@ -2,11 +2,13 @@
 
     preflight   everything that can be refused is refused here
     stage       what is to appear is written and synced; every object was read and checked
+    prepare     participants do everything that can fail; a row in the phase `staging` names them
     journal     one row is committed: from here on recovery acts
     apply       each path changes in an instant
     verify      every path is looked at again
     rescue      saves that came in between and have no place in the tree go into the store
     finish      checkpoint, event, and the row is gone: now the restore happened
+    commit      participants make it visible; one that cannot is repeated until it can
     clean       our folder in the tree is removed
 
 What fails before the journal leaves nothing behind. What fails after it is taken back at once;
@@ -22,6 +24,7 @@ from takeback.disk import operations
 from takeback.disk.sqlite import DatabaseError
 from takeback.errors import DamagedStoreError, TakebackError, UnfinishedError
 from takeback.ledger import events, journal
+from takeback.ledger.beyond.participants import DECIDED
 from takeback.ledger.events import NewEvent
 from takeback.ledger.outside import file_facts
 from takeback.model import reasons, words
@@ -45,6 +48,7 @@ if TYPE_CHECKING:
     from takeback.model.plan import Remark
     from takeback.model.text.json_text import Json
     from takeback.model.tree import Op, Owner
+    from takeback.participants.coordinator import Participants, Together
     from takeback.ports import Progress
     from takeback.store import Store
 
@@ -146,6 +150,7 @@ def carry_out(
     row: "Journal",
     finish: "Finish",
     commit: "Callable[[], None]",
+    together: "Together",
     *,
     keep_mtime: bool,
     now: int,
@@ -153,14 +158,14 @@ def carry_out(
 ) -> None:
     """Bring every path to where it shall be. `commit` makes the checkpoint with its event."""
     if not row.ops and not row.away:
-        commit()
+        _without_files(store, row, commit, together)
         return
     roots = Roots(root, store.objects, row)
     roots.trust(_trusted(store, roots.ops))
     roots.report(progress)
     try:
         _preflight(store, roots)
-        staged = _stage(store, roots, row, keep_mtime=keep_mtime)
+        staged = _stage(store, roots, row, together, keep_mtime=keep_mtime)
         finish.dropped = roots.dropped
         late: Late = []
         try:
@@ -179,6 +184,7 @@ def carry_out(
         except BaseException as problem:
             store.ledger.abandon()
             if _is_open(store, row):
+                together.abort()
                 # Begun anew: an interrupt may have left this one between any two steps.
                 roots.close()
                 roots = Roots(root, store.objects, row, is_way_back=True)
@@ -188,6 +194,7 @@ def carry_out(
                 _require_all_back(row, roots, problem, why)
                 raise
             # It was committed, and only what follows the commit failed.
+        together.commit()
         _clean(store, roots, row, late)
     except BaseException as problem:
         if not isinstance(problem, Exception):
@@ -198,13 +205,40 @@ def carry_out(
         roots.close()
 
 
-def recover(store: "Store", root: int, now: int) -> "list[Reason]":
+def _without_files(
+    store: "Store", row: "Journal", commit: "Callable[[], None]", together: "Together"
+) -> None:
+    """A restore that changes no file: participants prepare, and the commit decides."""
+    is_prepared = False
+    try:
+        if row.together:
+            store.ledger.journal.write(row, journal.STAGING)
+            together.prepare()
+        is_prepared = True
+        commit()
+    except BaseException:
+        store.ledger.abandon()
+        if not row.together:
+            raise
+        if not is_prepared or store.ledger.journal.is_there(row.id):
+            store.lock.leave_unclean()  # should this be interrupted, too
+            together.abort()
+            store.ledger.record(closing=row.id)
+            raise
+        # It was committed, and only what follows the commit failed.
+    together.commit()
+
+
+def recover(store: "Store", root: int, now: int, participants: "Participants") -> "list[Reason]":
     """Take back what a process left that died in the middle of a restore; what became of it.
 
-    `root` is the folder of the project, also if that is a copy by now of what it was then.
+    `root` is the folder of the project, also if that is a copy by now of what it was then. What
+    was decided is carried on instead.
     """
     found: list[Reason] = []
     for row in store.ledger.journal.read():
+        if row.together and row.phase != journal.LATE:
+            participants.abort(row.id, row.together)
         roots = Roots(root, store.objects, row, is_way_back=True)
         try:
             if row.phase != journal.APPLYING:
@@ -218,6 +252,7 @@ def recover(store: "Store", root: int, now: int) -> "list[Reason]":
             found.append(Reason(reasons.NOT_TAKEN_BACK, problem=str(problem)))
         finally:
             roots.close()
+    found += participants.go_on(DECIDED)
     return found + [rescue.left_alone(row) for row in store.ledger.journal.damaged()]
 
 
@@ -280,23 +315,26 @@ def _require_readable(store: "Store", ops: "Sequence[Op]") -> None:
 
 
 def _stage(
-    store: "Store", roots: Roots, row: "Journal", *, keep_mtime: bool
+    store: "Store", roots: Roots, row: "Journal", together: "Together", *, keep_mtime: bool
 ) -> "list[dict[bytes, bytes]]":
-    """Stage everything, then commit the journal's row."""
+    """Stage everything, let participants prepare, then commit the journal's row."""
     try:
         # After a power cut nobody would look for our folder without this mark.
         store.lock.make_durable()
-        if row.away:
-            # Nobody would look for our folders outside the project if no row spoke of them.
+        if row.away or row.together:
+            # Nobody would look for our folders outside the project if no row spoke of them, and
+            # nobody would tell participants that nothing came of it.
             store.ledger.journal.write(row, journal.STAGING)
         staged = [each.stage_all(forward=True, keep_mtime=keep_mtime) for each in roots.each]
+        together.prepare()
         store.ledger.journal.write(row)
     except BaseException:
         store.ledger.abandon()
         if _is_open(store, row):
             store.lock.leave_unclean()
         else:
-            _clean(store, roots, row, [])
+            together.abort()
+            _clean(store, roots, row, [], is_over=bool(row.together))
         raise
     return staged
 
@@ -433,8 +471,13 @@ def _taken_back(row: "Journal", roots: Roots) -> Reason:
 # -- afterwards ----------------------------------------------------------------------------
 
 
-def _clean(store: "Store", roots: Roots, row: "Journal", late: "Late") -> None:
-    """Remove our folders; what was still being written to stays until it is not."""
+def _clean(
+    store: "Store", roots: Roots, row: "Journal", late: "Late", *, is_over: bool = False
+) -> None:
+    """Remove our folders; what was still being written to stays until it is not.
+
+    The row goes with them if it speaks of folders outside, or if the restore `is_over` undone.
+    """
     is_clean = not any(late)
     for swapper, held in zip(roots.each, late or [{} for _ in roots.each], strict=True):
         if not held:
@@ -444,7 +487,7 @@ def _clean(store: "Store", roots: Roots, row: "Journal", late: "Late") -> None:
             for _, name, _ in swapper.stage.held():
                 if name not in held:
                     swapper.stage.discard(name)
-    if row.away and is_clean:
+    if (row.away or is_over) and is_clean:
         with Tidying(store.lock):
             store.ledger.record(closing=row.id)
 
