@@ -3,9 +3,9 @@
 From its commit on, whoever takes the lock next brings every path back. Both states of each are
 in the store, so the row is all it takes. It goes with the commit that makes the restore true, or
 with the one that says it was taken back. A row in the phase `late` is of a restore that is done
-while some process still writes to a file that it displaced, or while our folders outside the
-project are still there; one in the phase `staging` is of a restore that has made these folders
-and nothing else. In the project they are found without a row.
+while some process still writes to a file that it displaced, while our folders outside the project
+are still there, or while participants are not yet where it was decided; one in the phase `staging` is of a restore that has made these folders
+or let participants prepare, and nothing else. In the project they are found without a row.
 
 A row that cannot be read is `Damaged`: nobody acts on it, and it stays until it is set aside.
 
@@ -201,9 +201,10 @@ class Journals(Group):
         query = "SELECT 1 FROM journal WHERE id = ? AND phase NOT IN (?, ?)"
         return self._reader.has(query, (id, LATE, STAGING))
 
-    def is_there(self, id: str) -> bool:
-        """Whether a restore has a row, in any phase."""
-        return self._reader.has("SELECT 1 FROM journal WHERE id = ?", (id,))
+    def is_staging(self, id: str) -> bool:
+        """Whether a restore has touched nothing yet, as far as its row tells."""
+        query = "SELECT 1 FROM journal WHERE id = ? AND phase = ?"
+        return self._reader.has(query, (id, STAGING))
 
     def require_sound(self, *, in_all_lines: bool = False) -> None:
         """An error while there is a row that cannot be read: where a restore stopped is unknown."""

@@ -295,10 +295,7 @@ class Ledger:
 
         Each checkpoint asks.
         """
-        query = (
-            "SELECT 1 FROM journal WHERE line = ?1 UNION ALL"
-            " SELECT 1 FROM moves WHERE state = 'decided' AND line = ?1 LIMIT 1"
-        )
+        query = "SELECT 1 FROM journal WHERE line = ? LIMIT 1"
         return self._reader.has(query, (self._reader.line,))
 
     def packs(self) -> "list[str]":

@@ -19,7 +19,6 @@ from takeback.ledger.beyond.participants import (
     WAITS,
 )
 from takeback.ledger.events import NewEvent, pack_facts
-from takeback.model import participants as words
 from takeback.model import reasons
 from takeback.model.participants import AFTERWARDS, KINDS, LONGEST_TOKEN, MEMORY_NAME, MOVES
 from takeback.model.reasons import Action, Reason
@@ -348,6 +347,11 @@ class Together:
         """Who prepares, and is told if the restore does not happen."""
         return [move.name for move in self._inner]
 
+    @property
+    def is_due(self) -> bool:
+        """Whether there is something to do besides what the commit of the restore does."""
+        return bool(self._outer)
+
     def prepare(self) -> None:
         """Do everything that can fail; if one cannot, nothing moves."""
         for move in self._inner:
@@ -359,19 +363,22 @@ class Together:
         """The restore does not happen."""
         self._all.abort(self._restore, self.names)
 
-    def commit(self) -> None:
-        """The restore was decided: make it visible, then do what could not prepare."""
+    def commit(self) -> bool:
+        """The restore was decided: make it visible, then do what could not prepare.
+
+        Whether it is in the log what became of each; else whoever takes the lock next finds out.
+        """
         told: list[Json] = []
         for move in sorted(self._outer, key=lambda move: move.how != MOVES):
             problem = self._commit(move)
             self.outcomes[move.name] = problem
             told.append([move.name, FAILED if problem else DONE, problem])
-        if told:
-            try:
-                self._all.note(self._restore, told)
-            except (TakebackError, DatabaseError, OSError):
-                # It stays decided, and whoever takes the lock next finds that it is done.
-                self._all._ledger.abandon()
+        try:
+            self._all.note(self._restore, told)
+        except (TakebackError, DatabaseError, OSError):
+            self._all._ledger.abandon()
+            return False
+        return True
 
     def _commit(self, move: "Move") -> str:
         participant = self._all.find(move.name)
@@ -410,7 +417,7 @@ class Guarded:
 
 def require_name(name: str) -> None:
     """An error for what cannot be the name of a participant."""
-    is_own = name.startswith(MEMORY_NAME) or name in words.EVERY
+    is_own = name.startswith(MEMORY_NAME)
     if not name or len(name) > _LONGEST_NAME or not _SIGNS.issuperset(name) or is_own:
         raise UsageError(
             f"`{name[:_LONGEST_NAME]}` cannot be the name of a participant",

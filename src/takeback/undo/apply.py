@@ -158,7 +158,7 @@ def carry_out(
 ) -> None:
     """Bring every path to where it shall be. `commit` makes the checkpoint with its event."""
     if not row.ops and not row.away:
-        _without_files(store, row, commit, together)
+        _without_files(store, row, finish, commit, together)
         return
     roots = Roots(root, store.objects, row)
     roots.trust(_trusted(store, roots.ops))
@@ -179,7 +179,7 @@ def carry_out(
             finish.rescued += [
                 Remark(path, Reason(reasons.STILL_OPEN)) for path in _paths(roots, late)
             ]
-            finish.late = any(late) or bool(row.away)
+            finish.late = any(late) or bool(row.away) or together.is_due
             commit()
         except BaseException as problem:
             store.ledger.abandon()
@@ -194,8 +194,8 @@ def carry_out(
                 _require_all_back(row, roots, problem, why)
                 raise
             # It was committed, and only what follows the commit failed.
-        together.commit()
-        _clean(store, roots, row, late)
+        is_over = together.is_due and together.commit()
+        _clean(store, roots, row, late, is_over=is_over)
     except BaseException as problem:
         if not isinstance(problem, Exception):
             # An interrupt may come between any two steps, also those that tidy up.
@@ -206,27 +206,32 @@ def carry_out(
 
 
 def _without_files(
-    store: "Store", row: "Journal", commit: "Callable[[], None]", together: "Together"
+    store: "Store",
+    row: "Journal",
+    finish: "Finish",
+    commit: "Callable[[], None]",
+    together: "Together",
 ) -> None:
     """A restore that changes no file: participants prepare, and the commit decides."""
-    is_prepared = False
+    if not together.is_due:
+        commit()
+        return
+    finish.late = True
+    store.ledger.journal.write(row, journal.STAGING)
     try:
-        if row.together:
-            store.ledger.journal.write(row, journal.STAGING)
-            together.prepare()
-        is_prepared = True
+        together.prepare()
         commit()
     except BaseException:
         store.ledger.abandon()
-        if not row.together:
-            raise
-        if not is_prepared or store.ledger.journal.is_there(row.id):
+        if store.ledger.journal.is_staging(row.id):
             store.lock.leave_unclean()  # should this be interrupted, too
             together.abort()
             store.ledger.record(closing=row.id)
             raise
         # It was committed, and only what follows the commit failed.
-    together.commit()
+    if together.commit():
+        with Tidying(store.lock):
+            store.ledger.record(closing=row.id)
 
 
 def recover(store: "Store", root: int, now: int, participants: "Participants") -> "list[Reason]":
@@ -235,7 +240,7 @@ def recover(store: "Store", root: int, now: int, participants: "Participants") -
     `root` is the folder of the project, also if that is a copy by now of what it was then. What
     was decided is carried on instead.
     """
-    found: list[Reason] = []
+    found: list[Reason] = participants.go_on(DECIDED)
     for row in store.ledger.journal.read():
         if row.together and row.phase != journal.LATE:
             participants.abort(row.id, row.together)
@@ -252,7 +257,6 @@ def recover(store: "Store", root: int, now: int, participants: "Participants") -
             found.append(Reason(reasons.NOT_TAKEN_BACK, problem=str(problem)))
         finally:
             roots.close()
-    found += participants.go_on(DECIDED)
     return found + [rescue.left_alone(row) for row in store.ledger.journal.damaged()]
 
 
@@ -321,7 +325,7 @@ def _stage(
     try:
         # After a power cut nobody would look for our folder without this mark.
         store.lock.make_durable()
-        if row.away or row.together:
+        if row.away or together.is_due:
             # Nobody would look for our folders outside the project if no row spoke of them, and
             # nobody would tell participants that nothing came of it.
             store.ledger.journal.write(row, journal.STAGING)
@@ -334,7 +338,7 @@ def _stage(
             store.lock.leave_unclean()
         else:
             together.abort()
-            _clean(store, roots, row, [], is_over=bool(row.together))
+            _clean(store, roots, row, [], is_over=together.is_due)
         raise
     return staged
 

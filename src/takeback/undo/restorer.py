@@ -31,7 +31,8 @@ from takeback.model.reasons import Action, Reason
 from takeback.model.tree import FOLDER, Op, UnstoredFile, is_same
 from takeback.model.words import REDO, ROLLBACK, count
 from takeback.objects.git_objects import BLOB
-from takeback.undo import apply, moves, rescue, select, standing
+from takeback.participants import moves
+from takeback.undo import apply, rescue, select, standing
 from takeback.undo import planner as planning
 from takeback.undo.apply import Finish, MovedError
 from takeback.undo.reports import as_done, as_nothing, moved

@@ -25,11 +25,11 @@ CREATE INDEX tokens_of_name ON tokens (line, name, event);
 CREATE TABLE moves (
     restore INTEGER NOT NULL, name TEXT NOT NULL, kind TEXT NOT NULL, how TEXT NOT NULL,
     token TEXT NOT NULL, before TEXT NOT NULL, state TEXT NOT NULL, problem TEXT NOT NULL,
-    line INTEGER NOT NULL, event INTEGER NOT NULL, PRIMARY KEY (restore, name)) WITHOUT ROWID;
+    line INTEGER NOT NULL, event INTEGER NOT NULL, PRIMARY KEY (restore, name));
 CREATE INDEX moves_owed ON moves (line, state) WHERE state <> 'done';
 CREATE TABLE aborts (
     restore TEXT NOT NULL, name TEXT NOT NULL, line INTEGER NOT NULL, event INTEGER NOT NULL,
-    PRIMARY KEY (restore, name)) WITHOUT ROWID;
+    PRIMARY KEY (restore, name));
 CREATE TABLE memory (
     number INTEGER PRIMARY KEY, event INTEGER NOT NULL, at INTEGER NOT NULL,
     session INTEGER NOT NULL, layer TEXT NOT NULL, key TEXT NOT NULL, value TEXT,
