@@ -160,6 +160,9 @@ RELAPSE_SEEN = "RelapseSeen"
 PARTICIPANTS_CAPTURED = "ParticipantsCaptured"
 PARTICIPANTS_MOVED = "ParticipantsMoved"
 MEMORY_CHANGED = "MemoryChanged"
+RESCUE_MADE = "RescueMade"
+RESCUE_SETTLED = "RescueSettled"
+RESCUES_DROPPED = "RescuesDropped"
 
 KINDS = (
     LINE_STARTED,
@@ -202,6 +205,9 @@ KINDS = (
     PARTICIPANTS_CAPTURED,
     PARTICIPANTS_MOVED,
     MEMORY_CHANGED,
+    RESCUE_MADE,
+    RESCUE_SETTLED,
+    RESCUES_DROPPED,
 )
 """Every kind that this program knows; newer ones may write others."""
 

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from takeback.ledger.beyond.lessons import Lessons
     from takeback.ledger.beyond.memory import Memory
     from takeback.ledger.beyond.participants import Tokens
+    from takeback.ledger.beyond.rescues import Rescues
     from takeback.ledger.checkpoints import Checkpoints, Deltas, Losses, Names
     from takeback.ledger.events import Event
     from takeback.ledger.journal import Journals, Plans
@@ -107,7 +108,6 @@ class Ledger:
         return int(number)
 
     def _connect(self) -> "Connection":
-        """One more connection, for another thread."""
         from takeback.ledger import database
 
         return connect(self.path) if self._unwritable is None else database.load(self.path)
@@ -126,7 +126,6 @@ class Ledger:
         return db
 
     def _copy(self, problem: "sqlite.OperationalError") -> "Connection":
-        """A copy to read, where the disk takes no writes."""
         from takeback.ledger import database
 
         if not database.is_unwritable(problem):
@@ -265,7 +264,6 @@ class Ledger:
 
     @cached_property
     def forgets(self) -> "Forgets":
-        """The row of a forget under way, and what forgets ask."""
         from takeback.ledger.retention import Forgets
 
         return Forgets(self._reader, self._transaction)
@@ -287,6 +285,12 @@ class Ledger:
         from takeback.ledger.beyond.memory import Memory
 
         return Memory(self._reader)
+
+    @cached_property
+    def rescues(self) -> "Rescues":
+        from takeback.ledger.beyond.rescues import Rescues
+
+        return Rescues(self._reader)
 
     # -- reading ---------------------------------------------------------------------------
 

@@ -19,6 +19,7 @@ from takeback.ledger.beyond.participants import (
     WAITS,
 )
 from takeback.ledger.events import NewEvent, pack_facts
+from takeback.ledger.journal import STAGING
 from takeback.model import reasons
 from takeback.model.participants import AFTERWARDS, KINDS, LONGEST_TOKEN, MEMORY_NAME, MOVES
 from takeback.model.reasons import Action, Reason
@@ -27,14 +28,22 @@ from takeback.participants.shelf import ParticipantShelf, Taken
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-    from typing import Any
+    from typing import Any, Protocol
 
     from takeback.ledger.beyond.participants import MoveRow
+    from takeback.ledger.journal import Journal
+    from takeback.ledger.ledger import Finish as Committed
     from takeback.ledger.ledger import Ledger
     from takeback.model.participants import Difference, Move
     from takeback.model.text.json_text import Json
     from takeback.ports import Participant
     from takeback.store import Store
+
+    class Finish(Committed, Protocol):
+        """What is committed together with the checkpoint after a restore."""
+
+        late: bool
+
 
 _SIGNS = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-")
 _LONGEST_NAME, _LONGEST_MARK, _LONGEST_PROBLEM = 100, 4096, 500
@@ -58,7 +67,13 @@ class Participants:
         """Why a participant of the settings cannot take part, by its name."""
 
     @property
-    def _ledger(self) -> "Ledger":
+    def store(self) -> "Store":
+        """The project's store."""
+        return self._store()
+
+    @property
+    def ledger(self) -> "Ledger":
+        """The project's ledger."""
         return self._store().ledger
 
     # -- who takes part --------------------------------------------------------------------
@@ -142,8 +157,8 @@ class Participants:
         ]
         if not chosen and not self.problems:
             return
-        known, owed = self._ledger.participants.at(), {row.name for row in self._owed()}
-        taken, told = Taken(self._store()), []
+        known, owed = self.ledger.participants.at(), {row.name for row in self._owed()}
+        taken, told = Taken(self.store), []
         try:
             for each in chosen:
                 if each.name not in owed:
@@ -152,7 +167,7 @@ class Participants:
             if told:
                 self._record(taken, told)
         except BaseException:
-            self._ledger.abandon()
+            self.ledger.abandon()
             taken.abort()
             raise
 
@@ -188,26 +203,26 @@ class Participants:
         return found
 
     def _record(self, taken: Taken, told: "list[Json]") -> None:
-        said: dict[str, Json] = {"line": self._ledger.line, "tokens": told}
+        said: dict[str, Json] = {"line": self.ledger.line, "tokens": told}
         packs = taken.finish()
         if packs:
             said["packs"] = pack_facts(packs)  # type: ignore[arg-type]
         if taken.objects:
             said["objects"] = [oid.hex() for oid in taken.objects]
         try:
-            self._ledger.record(NewEvent(events.PARTICIPANTS_CAPTURED, said, time.time_ns()))
+            self.ledger.record(NewEvent(events.PARTICIPANTS_CAPTURED, said, time.time_ns()))
         except BaseException:
             # Whether an event names the packs the next start finds out.
-            self._store().lock.leave_unclean()
+            self.store.lock.leave_unclean()
             raise
 
     def describe(self, name: str, token: str) -> "tuple[Difference, ...]":
         """What restoring a token would change now."""
-        participant = self._reachable(name)
+        participant = self.reachable(name)
         with Guarded(name, "described"):
             return tuple(participant.describe(token))
 
-    def _reachable(self, name: str) -> "Participant":
+    def reachable(self, name: str) -> "Participant":
         found = self.find(name)
         if found is None:
             raise ParticipantError(
@@ -242,17 +257,17 @@ class Participants:
 
     def note(self, restore: str, outcomes: "list[Json]") -> None:
         """Record what became of moves: (name, state, problem)."""
-        said: dict[str, Json] = {"restore": restore, "line": self._ledger.line, "moves": outcomes}
-        self._ledger.record(NewEvent(events.PARTICIPANTS_MOVED, said, time.time_ns()))
+        said: dict[str, Json] = {"restore": restore, "line": self.ledger.line, "moves": outcomes}
+        self.ledger.record(NewEvent(events.PARTICIPANTS_MOVED, said, time.time_ns()))
 
     def _owed(self, *states: str) -> "list[MoveRow]":
-        return self._ledger.participants.owed(*states)
+        return self.ledger.participants.owed(*states)
 
     # -- after a crash, or a failure -------------------------------------------------------
 
     def go_on(self, *states: str, name: str = "") -> "list[Reason]":
         """Do what was decided and is not done; what became of each."""
-        for restore, other in self._ledger.participants.aborts():
+        for restore, other in self.ledger.participants.aborts():
             participant = self.find(other)
             if participant is not None and name in ("", other):
                 self._abort_late(participant, restore)
@@ -289,11 +304,11 @@ class Participants:
                 participant.prepare(restore, token)
                 participant.commit(restore)
         except ParticipantError as problem:
-            self._let_go(participant, restore)
+            self.let_go(participant, restore)
             return _told(problem)
         return ""
 
-    def _let_go(self, participant: "Participant", restore: str) -> None:
+    def let_go(self, participant: "Participant", restore: str) -> None:
         """A failed move must hold no locks; it is prepared again when it is repeated."""
         try:
             with Guarded(participant.name, "aborted"):
@@ -306,7 +321,7 @@ class Participants:
         for row in self._owed(DECIDED, FAILED, WAITS):
             if row.name == name:
                 self.note(row.restore, [[name, DROPPED, ""]])
-        for restore, other in self._ledger.participants.aborts():
+        for restore, other in self.ledger.participants.aborts():
             if other == name:
                 self.note(restore, [[name, ABORTED, ""]])
 
@@ -355,7 +370,7 @@ class Together:
     def prepare(self) -> None:
         """Do everything that can fail; if one cannot, nothing moves."""
         for move in self._inner:
-            participant = self._all._reachable(move.name)
+            participant = self._all.reachable(move.name)
             with Guarded(move.name, "restored"):
                 participant.prepare(self._restore, move.token)
 
@@ -376,9 +391,35 @@ class Together:
         try:
             self._all.note(self._restore, told)
         except (TakebackError, DatabaseError, OSError):
-            self._all._ledger.abandon()
+            self._all.ledger.abandon()
             return False
         return True
+
+    def alone(self, row: "Journal", finish: "Finish", commit: "Callable[[], None]") -> None:
+        """A restore that changes no file: prepare, let the `commit` decide, and make it visible."""
+        if not self.is_due:
+            commit()
+            return
+        store, ledger = self._all.store, self._all.ledger
+        finish.late = True
+        ledger.journal.write(row, STAGING)
+        try:
+            self.prepare()
+            commit()
+        except BaseException:
+            ledger.abandon()
+            if ledger.journal.is_staging(row.id):
+                store.lock.leave_unclean()  # should this be interrupted, too
+                self.abort()
+                ledger.record(closing=row.id)
+                raise
+            # It was committed, and only what follows the commit failed.
+        if self.commit():
+            try:
+                ledger.record(closing=row.id)
+            except (OSError, DatabaseError):
+                ledger.abandon()
+                store.lock.leave_unclean()
 
     def _commit(self, move: "Move") -> str:
         participant = self._all.find(move.name)
@@ -390,7 +431,7 @@ class Together:
             with Guarded(move.name, "restored"):
                 participant.commit(self._restore)
         except ParticipantError as problem:
-            self._all._let_go(participant, self._restore)
+            self._all.let_go(participant, self._restore)
             # What it prepared may be gone; once more from the beginning.
             return self._all.move(participant, self._restore, move.token) and _told(problem)
         return ""

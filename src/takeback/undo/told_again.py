@@ -1,4 +1,4 @@
-"""Reports of restores that were done before, from what their events say."""
+"""The report of a restore that was done before, for a caller that asks for it again."""
 
 from takeback.history import references
 from takeback.ledger.beyond.participants import DONE as IS_DONE
