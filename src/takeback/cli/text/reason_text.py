@@ -96,6 +96,21 @@ _PLAIN = {
     reasons.STILL_OPEN: (
         "a program still has the old file open: what it writes is saved in the store"
     ),
+    reasons.STATE_UNKNOWN: "its state then is not known",
+    reasons.STATE_SINCE: "it changed since",
+    reasons.NOT_AT_TAIL: "later turns were not undone",
+    reasons.NOT_REACHED: "it cannot be reached: {problem}",
+    reasons.NOT_REGISTERED: "no program that runs Takeback here registered it",
+    reasons.MOVE_FAILED: "{problem}",
+    reasons.PARTICIPANT_MOVED: "`{name}` is now as the restore `{restore}` decided",
+    reasons.PARTICIPANT_FAILED: (
+        "`{name}` is not yet as the restore `{restore}` decided: {problem};"
+        " `takeback participant retry {name}` tries again"
+    ),
+    reasons.PARTICIPANT_WAITS: (
+        "`{name}` waits until its program registers it: then it becomes as the restore"
+        " `{restore}` decided"
+    ),
     reasons.RESTORE_OPEN: "a restore was interrupted, and {problem}",
     reasons.NOT_TAKEN_BACK: "{problem}; " + HOW_TO_FREE,
     reasons.JOURNAL_DAMAGED: (
