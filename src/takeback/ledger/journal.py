@@ -29,11 +29,11 @@ from takeback.errors import (
 from takeback.ledger.database import Group
 from takeback.ledger.events import entry_facts, entry_from
 from takeback.model import ids
-from takeback.model.plan import MINUTES, Description, Preview, entry_ids, path_states
+from takeback.model.plan import Description, Preview, entry_ids, path_states
 from takeback.model.reasons import Action
 from takeback.model.text import json_text
 from takeback.model.tree import Op, is_safe_name
-from takeback.model.words import ROLLBACK
+from takeback.model.words import MINUTES, ROLLBACK
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ if TYPE_CHECKING:
 APPLYING, LATE, STAGING = "applying", "late", "staging"
 _COLUMNS = ", ".join(f"CAST({name} AS BLOB)" for name in ("id", "phase", "said"))
 """As bytes: text that is not UTF-8 any more could not be read at all."""
-_VALID = MINUTES * 60 * 10**9
+_MINUTE = 60 * 10**9
 
 
 class Away:
@@ -318,7 +318,12 @@ class Plans(Group):
         said = _plan_facts(plan, description.resolved(plan))
         with self._transaction() as db:
             operations.sql(db, "DELETE FROM plans WHERE expires <= ?", (now,))
-            values = (id, now + _VALID, json_text.dumps(said), self._reader.line)
+            values = (
+                id,
+                now + description.minutes * _MINUTE,
+                json_text.dumps(said),
+                self._reader.line,
+            )
             operations.sql(db, "INSERT INTO plans VALUES (?, ?, ?, ?)", values)
         return id
 
@@ -346,7 +351,7 @@ class Plans(Group):
             )
         if found.expires <= now:
             raise StalePlanError(
-                f"the plan `{id}` is more than {MINUTES} minutes old",
+                f"the plan `{id}` is more than {found.description.minutes} minutes old",
                 hint=found.description.again,
             )
         return found
@@ -368,6 +373,7 @@ def _plan_facts(plan: "Plan", what: Description) -> "dict[str, Json]":
         "paths": [_text(path) for path in what.paths],
         "decide": decide,
         "shared": what.shared,
+        "minutes": what.minutes,
         "entry": list(entry_ids(plan)),
         "states": _by_path(path_states(plan)),
     }
@@ -383,6 +389,7 @@ def _preview(id: str, expires: int, said: "Any") -> Preview:  # noqa: ANN401 - a
         paths=tuple(map(_bytes, said["paths"])),
         decide=decide if isinstance(decide, str) else _from_decisions(decide),
         shared=said["shared"],
+        minutes=said["minutes"],
     )
     return Preview(id, description, tuple(said["entry"]), _from_paths(said["states"]), expires)
 

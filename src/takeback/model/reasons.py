@@ -75,6 +75,14 @@ COMMITS_SINCE = "commits-since"
 HEAD_STAYS = "head-stays"
 UNCOVERED_CHANGED = "uncovered-changed"
 
+# -- why the user decides, and not the agent that asks ------------------------------------------
+
+IN_CONFLICT = "in-conflict"
+OUTSIDE_PROJECT = "outside-project"
+OF_OTHERS = "of-others"
+TURNS_OF_OTHERS = "turns-of-others"
+OTHERS_AT_WORK = "others-at-work"
+
 # -- what was saved before a command that destroys ------------------------------------------------
 
 UNKNOWN_TARGET = "unknown-target"

@@ -40,6 +40,8 @@ DECISIONS = (KEEP_MINE, TAKE_BACK, MARKERS, SKIP)
 """How a conflict can be decided."""
 UNDO, REDO, ROLLBACK = "undo", "redo", "rollback"
 """What a restore is."""
+MINUTES, MINUTES_OF_AGENTS = 15, 5
+"""How long a plan that was shown can be applied; and one that an agent made."""
 OMIT = "omit"
 """A path that appeared and is not covered, so that it cannot be taken back."""
 

@@ -476,6 +476,27 @@ def _outside_changes(facts: "Facts") -> str:
     return f"this also changes {files} outside the project: {shown(paths, _MOST_NAMED)}"
 
 
+def _in_conflict(facts: "Facts") -> str:
+    return f"in conflict with what others changed since: {shown(facts['paths'], _MOST_NAMED)}"
+
+
+def _outside_project(facts: "Facts") -> str:
+    return f"outside the project: {shown(facts['paths'], _MOST_NAMED)}"
+
+
+def _of_others(facts: "Facts") -> str:
+    paths = facts["paths"]
+    return f"you or other sessions changed {shown(paths, _MOST_NAMED)}, too"
+
+
+def _turns_of_others(facts: "Facts") -> str:
+    return f"it takes back {count(len(facts['turns']), 'turn')} of other sessions"
+
+
+def _others_at_work(facts: "Facts") -> str:
+    return f"at work on these files now: {', '.join(facts['agents'])}"
+
+
 def _uncovered_changed(facts: "Facts") -> str:
     return f"not covered, and changed since: {shown(facts['paths'], _MOST_NAMED)}"
 
@@ -544,6 +565,11 @@ _MADE: "dict[str, Callable[[Facts], str]]" = {
     reasons.UNKNOWN_AUTHOR: _unknown_author,
     reasons.OUTSIDE_CHANGES: _outside_changes,
     reasons.OUTSIDE_STAYS: _outside_stays,
+    reasons.IN_CONFLICT: _in_conflict,
+    reasons.OUTSIDE_PROJECT: _outside_project,
+    reasons.OF_OTHERS: _of_others,
+    reasons.TURNS_OF_OTHERS: _turns_of_others,
+    reasons.OTHERS_AT_WORK: _others_at_work,
     reasons.TAKEN_BACK: _taken_back,
     reasons.RESTORE_STUCK: _stuck,
     reasons.LISTENERS_WRONG: _listeners_wrong,

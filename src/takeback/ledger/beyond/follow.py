@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     Apply = Callable[[Tables, Event, Mapping[str, object]], None]
 
 _RESCUES = ("RescueMade", "RescueSettled", "RescuesDropped")
-_LESSONS = ("LessonNoted", "LessonChanged", "LessonsTold", "RelapseSeen")
+_LESSONS = ("LessonNoted", "LessonChanged", "LessonsTold", "RelapseSeen", "SessionTold")
 
 
 def find(kind: str) -> "Apply | None":
