@@ -105,6 +105,7 @@ CANNOT_BE_SAVED = "cannot-be-saved"
 HOLDS_STORE = "holds-store"
 RESCUED_CHANGED = "rescued-changed"
 RESCUED_LOST = "rescued-lost"
+RESCUE_DAMAGED = "rescue-damaged"
 THERE_AGAIN = "there-again"
 GIT_STAYS = "git-stays"
 
