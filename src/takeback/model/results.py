@@ -136,6 +136,7 @@ class Usage(Value):
     """What a project's history takes on disk.
 
     `gone` checkpoints have let their files go, `pinned` ones are kept whatever their age.
+    `lessons` and `relapses` are in the ledger.
     """
 
     packs: int
@@ -145,6 +146,8 @@ class Usage(Value):
     checkpoints: int
     gone: int = 0
     pinned: int = 0
+    lessons: int = 0
+    relapses: int = 0
 
     @property
     def total(self) -> int:

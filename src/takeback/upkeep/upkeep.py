@@ -53,6 +53,7 @@ class Upkeep:
         store, ledger = self._work.store, self._ledger
         with FailingAs(TakebackError, "the store could not be read"):
             count = ledger.checkpoints.count()
+            taught, waiting, relapses = ledger.lessons.counts()
             return Usage(
                 packs=len(ledger.packs()),
                 objects=store.objects.size(),
@@ -61,6 +62,8 @@ class Upkeep:
                 checkpoints=count,
                 gone=count - ledger.care.count_with_files(),
                 pinned=len(ledger.care.kept()),
+                lessons=taught + waiting,
+                relapses=relapses,
             )
 
     def usage_by(self, by: str, progress: "Progress | None") -> "tuple[Share, ...]":
