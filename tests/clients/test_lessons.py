@@ -75,10 +75,10 @@ def test_a_relapse_is_told_before_the_turn_ends(kind: type[Client], place: Place
     client.prompt(place.model.plays("make it faster", made, later))
     heard = place.model.wait_for("make it faster", 1).text
     assert heard.count("you brought back") == 1
-    assert "6 of 6 lines" in heard
+    assert "6 of 7 lines" in heard
     assert HOSTILE not in heard
     assert place.model.wait_for("make it faster", 2).text.count("you brought back") == 1
     (relapse,) = place.turns()[-1]["relapses"]
     assert relapse["paths"] == [{"path": "fast.py"}]
-    assert "brought back 6 of 6 undone lines" in place.takeback("log")
+    assert "brought back 6 of 7 undone lines" in place.takeback("log")
     assert json.dumps(place.turns()[0]["relapses"]) == "[]"

@@ -10,6 +10,8 @@ import takeback
 from agents import Agent
 from takeback.disk import operations
 from takeback.doctor import Doctor
+from takeback.history.retention import Rules
+from takeback.upkeep import gc
 
 CODE = "".join(f"secret_rate_{n} = fetch('{n}', region=europe)\n" for n in range(5))
 
@@ -75,10 +77,15 @@ def test_the_lesson_of_a_forgotten_turn_is_dropped(agent: Agent, tree: Path) -> 
 
 def test_after_gc_nothing_is_compared_and_lessons_stay(agent: Agent, tree: Path) -> None:
     """What is no longer kept cannot come back as a relapse; the words are in the log."""
+    del agent
     with takeback.open(tree) as project:
         project.undo()
         project.checkpoint("later")
-        assert project.gc(max_age=0).checkpoints
+        with project.session("test") as session, session.turn("something else"):
+            (tree / "else").touch()
+        store, wish = project.workspace.store, gc.Wish(Rules(0, 1))
+        with store.hold_gc():
+            assert gc.run(store, project.workspace.held, wish, time.time_ns).checkpoints
         assert len(project.lessons.list()) == 2
         assert project.verify().damage == ()
     other = Agent(tree, "other")
