@@ -232,6 +232,8 @@ _FOUND = {
     "hooks-broken": "{title} cannot call Takeback from `{file}`: {problem}",
     "hooks-remark": "{remark} (`{file}`)",
     "agents-running": "{count} in the middle of a turn",
+    "lessons-known": "{count} lessons, {relapses} relapses",
+    "lessons-wait": "{some} for you: agents are not told what one of them noted",
     "agents-paused": "{whom} paused: calls are refused until `takeback resume`",
     "recording-off": "Takeback is off here: agents and `takeback run` record nothing",
     "hooks-outdated": (
@@ -290,6 +292,7 @@ _ACTIONS = {
     ),
     "turn-not-covered": "that turn was not covered",
     "turn-on": "`takeback on` turns it on",
+    "see-lessons": "`takeback lessons` lists them, `takeback lessons accept ID` accepts one",
     "let-go-on": "`takeback resume` lets them go on",
     "install": "`takeback install {agent}{flag}` repairs it",
     "mend-settings": "fix that file by hand, then run `takeback doctor` again",
