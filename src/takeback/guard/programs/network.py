@@ -260,7 +260,7 @@ def _request(call: "Call", method: str, urls: "list[str]", body: str = "") -> Fl
     if method in {"get", "head", "options", "trace", "propfind"}:
         return call.add(READ, rule, "fetches", host=host_in(urls))
     hosts = [_host_of(url) for url in urls]
-    if all(map(is_local_host, hosts)):
+    if hosts and all(map(is_local_host, hosts)):
         if method == "delete":
             return call.add(DESTRUCTIVE, rule, "sends-local", host=hosts[0])
         return call.add(LOCAL, rule, "sends-local", host=hosts[0])
