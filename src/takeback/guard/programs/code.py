@@ -230,6 +230,8 @@ def _script(call: "Call", name: str, word: Word) -> Flow:
     if base in _FRAMEWORKS:
         at = call.texts.index(word.value) if word.value in call.texts else 0
         return call.run([word.replace(value=base), *call.args[at + 1 :]])
+    if base == "setup.py" and "upload" in call.texts:
+        return call.publish("publish", rule="setup.py.upload")
     path = call.scope.absolute(word.value)
     flow = call.scope.written.get(path)
     if flow is not None and flow.kind in {TEXT, DOWNLOAD, DECODED}:
@@ -269,7 +271,7 @@ _SYSTEM = re.compile(
 _STRING = re.compile(r"""[rbuf]{0,2}("(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*')""")
 _SENDS = re.compile(
     r"""(?x)
-    (?:requests|httpx|axios|session|client|http|got|superagent|ky)
+    (?:requests|httpx|axios|session|client|http|got|superagent|ky)['")]*
       \.(?:post|put|patch|delete)\s*\(
     | smtplib | sendmail | \bmethod\s*[:=]\s*['"](?:POST|PUT|PATCH|DELETE)
     | Net::HTTP(?:\.|::)[Pp]ost | urlopen\([^)]*data\s*= | Request\([^)]*data\s*=
