@@ -34,6 +34,8 @@ if TYPE_CHECKING:
         GitState,
         Log,
         RecordedCheckpoint,
+        RecordedPlan,
+        RecordedPlanStep,
         RecordedRestore,
         RecordedSession,
         RecordedStep,
@@ -51,6 +53,8 @@ if TYPE_CHECKING:
     )
     from takeback.project import Project
     from takeback.session import Session, Step, Turn
+    from takeback.work_plans.plan import WorkPlan
+    from takeback.work_plans.step import PlanStep
 
     __version__: str
     AnyPath = str | bytes | os.PathLike[str] | os.PathLike[bytes]
@@ -76,10 +80,13 @@ __all__ = (
     "ParticipantError",
     "PausedError",
     "Plan",
+    "PlanStep",
     "PlannedChange",
     "Project",
     "ProjectIdentityError",
     "RecordedCheckpoint",
+    "RecordedPlan",
+    "RecordedPlanStep",
     "RecordedRestore",
     "RecordedSession",
     "RecordedStep",
@@ -103,6 +110,7 @@ __all__ = (
     "Usage",
     "UsageError",
     "Verification",
+    "WorkPlan",
     "open",
 )
 
@@ -110,9 +118,11 @@ _PLACES = {
     "project": "Project",
     "session": "Session Step Turn",
     "lessons.lesson": "Lesson Relapse",
-    "model.history": "Author Change GitState Log RecordedCheckpoint RecordedRestore "
-    "RecordedSession RecordedStep RecordedTurn",
+    "model.history": "Author Change GitState Log RecordedCheckpoint RecordedPlan "
+    "RecordedPlanStep RecordedRestore RecordedSession RecordedStep RecordedTurn",
     "model.plan": "Plan PlannedChange Remark Report",
+    "work_plans.plan": "WorkPlan",
+    "work_plans.step": "PlanStep",
     "model.results": "Checkpoint Cleanup KeptState LeftOut Status Usage Verification",
 }
 """Which module has a name; all others are errors."""

@@ -40,10 +40,13 @@ PUBLIC = (
     "ParticipantError",
     "PausedError",
     "Plan",
+    "PlanStep",
     "PlannedChange",
     "Project",
     "ProjectIdentityError",
     "RecordedCheckpoint",
+    "RecordedPlan",
+    "RecordedPlanStep",
     "RecordedRestore",
     "RecordedSession",
     "RecordedStep",
@@ -67,6 +70,7 @@ PUBLIC = (
     "Usage",
     "UsageError",
     "Verification",
+    "WorkPlan",
     "open",
 )
 

@@ -61,6 +61,9 @@ class Original:
                     turn.step("Bash", {"command": "ls"}).end(output="a b", exit_code=0)
                     with turn.step("Bash", {"command": "rm big"}):
                         (self.tree / "big").unlink()
+                with session.plan("all of it", id="p") as plan:
+                    with plan.step("a part", key="k") as step:
+                        step.result = {"n": 1}
                 with session.turn("again"):
                     (self.tree / ".git" / "refs" / "heads" / "main").write_text("2" * 40 + "\n")
             project.checkpoint("last", request="r3")

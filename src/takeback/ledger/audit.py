@@ -39,6 +39,7 @@ _KEYS = {
     "secret_files": "path",
     "pauses": "session",
     "lessons_told": "session, lesson",
+    "plan_steps": "turn",
 }
 
 

@@ -157,6 +157,12 @@ LESSON_NOTED = "LessonNoted"
 LESSON_CHANGED = "LessonChanged"
 LESSONS_TOLD = "LessonsTold"
 RELAPSE_SEEN = "RelapseSeen"
+WORK_PLAN_STARTED = "WorkPlanStarted"
+WORK_PLAN_RESUMED = "WorkPlanResumed"
+WORK_PLAN_ENDED = "WorkPlanEnded"
+PLAN_STEP_STARTED = "PlanStepStarted"
+PLAN_STEP_ENDED = "PlanStepEnded"
+PLAN_STEPS_TAKEN_BACK = "PlanStepsTakenBack"
 
 KINDS = (
     LINE_STARTED,
@@ -196,6 +202,12 @@ KINDS = (
     LESSON_CHANGED,
     LESSONS_TOLD,
     RELAPSE_SEEN,
+    WORK_PLAN_STARTED,
+    WORK_PLAN_RESUMED,
+    WORK_PLAN_ENDED,
+    PLAN_STEP_STARTED,
+    PLAN_STEP_ENDED,
+    PLAN_STEPS_TAKEN_BACK,
 )
 """Every kind that this program knows; newer ones may write others."""
 

@@ -13,6 +13,10 @@ if TYPE_CHECKING:
     Apply = Callable[[Tables, Event, Mapping[str, object]], None]
 
 _LESSONS = ("LessonNoted", "LessonChanged", "LessonsTold", "RelapseSeen")
+_PLANS = (
+    "WorkPlanStarted", "WorkPlanResumed", "WorkPlanEnded",
+    "PlanStepStarted", "PlanStepEnded", "PlanStepsTakenBack",
+)  # fmt: skip
 
 
 def find(kind: str) -> "Apply | None":
@@ -21,4 +25,8 @@ def find(kind: str) -> "Apply | None":
         from takeback.ledger.beyond import lessons
 
         return lessons.FOLLOW[kind]
+    if kind in _PLANS:
+        from takeback.ledger.beyond import work_plans
+
+        return work_plans.FOLLOW[kind]
     return None

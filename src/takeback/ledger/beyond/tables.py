@@ -16,5 +16,18 @@ CREATE TABLE relapses (
 CREATE UNIQUE INDEX relapses_of_turn ON relapses (turn, restore);
 """
 
-NAMES = ("lessons", "lessons_told", "relapses")
+WORK_PLANS = """
+CREATE TABLE work_plans (
+    number INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, event INTEGER NOT NULL,
+    started INTEGER NOT NULL, session INTEGER, own_id TEXT NOT NULL, label TEXT NOT NULL,
+    status TEXT NOT NULL, ended INTEGER, line INTEGER NOT NULL);
+CREATE UNIQUE INDEX work_plans_of_agents ON work_plans (line, own_id) WHERE own_id <> '';
+CREATE TABLE plan_steps (
+    turn INTEGER PRIMARY KEY, plan INTEGER NOT NULL, event INTEGER NOT NULL, key TEXT NOT NULL,
+    databases INTEGER NOT NULL, status TEXT NOT NULL, result TEXT, lesson TEXT NOT NULL,
+    back INTEGER);
+CREATE INDEX plan_steps_of_plan ON plan_steps (plan, turn);
+"""
+
+NAMES = ("lessons", "lessons_told", "relapses", "work_plans", "plan_steps")
 """All of them; they follow from events, as the other projections do."""
