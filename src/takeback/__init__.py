@@ -27,7 +27,7 @@ if TYPE_CHECKING:
         UnsafeStoreError,
         UsageError,
     )
-    from takeback.lessons.lesson import Lesson, Relapse
+    from takeback.lessons.lesson import Lesson
     from takeback.model.history import (
         Author,
         Change,
@@ -40,6 +40,7 @@ if TYPE_CHECKING:
         RecordedSession,
         RecordedStep,
         RecordedTurn,
+        Relapse,
     )
     from takeback.model.plan import Plan, PlannedChange, Remark, Report
     from takeback.model.results import (
@@ -117,9 +118,9 @@ __all__ = (
 _PLACES = {
     "project": "Project",
     "session": "Session Step Turn",
-    "lessons.lesson": "Lesson Relapse",
+    "lessons.lesson": "Lesson",
     "model.history": "Author Change GitState Log RecordedCheckpoint RecordedPlan "
-    "RecordedPlanStep RecordedRestore RecordedSession RecordedStep RecordedTurn",
+    "RecordedPlanStep RecordedRestore RecordedSession RecordedStep RecordedTurn Relapse",
     "model.plan": "Plan PlannedChange Remark Report",
     "work_plans.plan": "WorkPlan",
     "work_plans.step": "PlanStep",

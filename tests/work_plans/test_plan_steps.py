@@ -3,6 +3,8 @@
 import subprocess
 import sys
 import textwrap
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -14,6 +16,13 @@ from takeback import ConflictError, DecisionNeededError, RolledBack, UsageError
 
 class Boom(Exception):
     """What a step of these tests fails with."""
+
+
+@contextmanager
+def raising(*kinds: type[BaseException]) -> "Iterator[pytest.ExceptionInfo[BaseException]]":
+    """A block that raises; in it a step may do several things first."""
+    with pytest.raises(kinds) as caught:
+        yield caught
 
 
 def _states(plan: takeback.WorkPlan) -> list[tuple[str, str]]:
@@ -29,7 +38,7 @@ def test_a_step_that_fails_is_undone(work: Work) -> None:
         with plan.step("one"):
             work.write(a_txt="one\n")
         before = work.picture()
-        with pytest.raises(Boom) as caught, plan.step("two") as step:
+        with raising(Boom) as caught, plan.step("two") as step:
             work.write(a_txt="two\n", new__b_txt="b\n")
             raise Boom("no such column\nand more")
         assert work.picture() == before
@@ -62,7 +71,7 @@ def test_the_lesson_is_handed_back(work: Work) -> None:
 def test_others_changes_stay(work: Work) -> None:
     """What you changed meanwhile, in other files and in the same one, is not the step's."""
     work.write(shared_txt="".join(f"line {n}\n" for n in range(30)))
-    with work.session.plan("migrate") as plan, pytest.raises(Boom), plan.step("one") as step:
+    with work.session.plan("migrate") as plan, raising(Boom), plan.step("one") as step:
         with step.step("Write", {"file_path": "shared.txt"}):
             work.write(shared_txt=work.text("shared.txt").replace("line 2\n", "agent\n"))
         work.write(mine_txt="mine\n")
@@ -77,7 +86,7 @@ def test_a_conflict_raises_and_nothing_is_lost(work: Work) -> None:
     """Where you changed the same lines, the step is not undone; both errors are told."""
     work.write(a_txt="old\n", b_txt="old\n")
     with work.session.plan("migrate") as plan:
-        with pytest.raises(ConflictError) as caught, plan.step("one") as step:
+        with raising(ConflictError) as caught, plan.step("one") as step:
             with step.step("Write", {"file_path": "a.txt"}):
                 work.write(a_txt="agent\n")
             with step.step("Write", {"file_path": "b.txt"}):
@@ -85,6 +94,7 @@ def test_a_conflict_raises_and_nothing_is_lost(work: Work) -> None:
             work.write(a_txt="mine\n")
             raise Boom("it broke")
         assert isinstance(caught.value.__cause__, Boom)
+        assert isinstance(caught.value, ConflictError)
         assert [path for path, _ in caught.value.conflicts] == ["a.txt"]
         assert (work.text("a.txt"), work.text("b.txt")) == ("mine\n", "agent\n")
         assert _states(plan) == [("one", "failed")]
@@ -94,7 +104,7 @@ def test_a_conflict_raises_and_nothing_is_lost(work: Work) -> None:
 def test_interrupted_is_failed(work: Work, problem: BaseException) -> None:
     """Whatever leaves the block undoes the step, and `raises=False` does not hide this."""
     plan = work.session.plan("migrate")
-    with pytest.raises(type(problem)), plan.step("one", raises=False):
+    with raising(type(problem)), plan.step("one", raises=False):
         work.write(a_txt="a\n")
         raise problem
     assert work.has_none("a.txt")
@@ -109,7 +119,7 @@ def test_a_step_may_keep_what_it_did(work: Work) -> None:
         assert work.has("a.txt")
         assert step.lesson is not None
         assert _states(plan) == [("one", "failed")]
-        with pytest.raises(UsageError):
+        with raising(UsageError):
             plan.step("two", on_failure="explode")
 
 
@@ -126,7 +136,7 @@ def test_a_key_is_done_once(work: Work) -> None:
     with work.session.plan("migrate", id="v2") as plan:
         with plan.step("one", key="1") as step:
             assert (step.is_done, step.result) == (True, {"rows": [1, 2]})
-            with pytest.raises(UsageError):
+            with raising(UsageError):
                 step.step("Write", {"file_path": "a"})
         for _ in range(2):
             with plan.step("no key") as step:
@@ -148,9 +158,9 @@ def test_what_you_undid_is_not_done(work: Work) -> None:
 def test_a_result_is_json(work: Work) -> None:
     """What cannot be kept is refused, where it is given."""
     with work.session.plan("migrate") as plan, plan.step("one") as step:
-        with pytest.raises(UsageError):
+        with raising(UsageError):
             step.result = {"a": object()}  # type: ignore[dict-item]
-        step.result = {"a": (1, 2)}  # type: ignore[dict-item]
+        step.result = {"a": (1, 2)}
         assert step.result == {"a": [1, 2]}
 
 
@@ -172,7 +182,7 @@ def test_back_to_a_step_undoes_those_after_it(work: Work) -> None:
         assert [step.key for step in plan.steps if step.is_done] == ["one"]
         assert plan.back_to("one") is None
         assert [each.text for each in work.project.lessons.list()] == ["the plan was wrong"]
-        with pytest.raises(takeback.UnknownReferenceError):
+        with raising(takeback.UnknownReferenceError):
             plan.back_to("two")
 
 
@@ -210,20 +220,21 @@ def test_a_rollback_by_others_is_heard(work: Work) -> None:
         with plan.step("one", key="1"):
             work.write(a_txt="a\n")
         _elsewhere(work, "project.undo(because='wrong way')")
-        with pytest.raises(RolledBack) as caught, plan.step("two"):
+        with raising(RolledBack) as caught, plan.step("two"):
             pass
         told = caught.value
+        assert isinstance(told, RolledBack)
         assert (told.verb, told.because, told.paths) == ("undo", "wrong way", ("a.txt",))
         with plan.step("one", key="1") as step:
             assert not step.is_done
             work.write(a_txt="a\n")
-        with pytest.raises(RolledBack), plan.step("three") as step:
+        with raising(RolledBack), plan.step("three") as step:
             with step.step("Write", {"file_path": "b.txt"}):
                 work.write(b_txt="b\n")
             _elsewhere(work, "project.undo(because='not this', yes=True)")
             with step.step("Write", {"file_path": "c.txt"}):
                 pytest.fail("begun")
-        with pytest.raises(RolledBack), plan.step("four") as step:
+        with raising(RolledBack), plan.step("four") as step:
             with step.step("Write", {"file_path": "b.txt"}):
                 work.write(b_txt="b\n")
             _elsewhere(work, "project.undo(because='nor this', yes=True)")
@@ -237,7 +248,7 @@ def test_a_paused_session_begins_no_step(work: Work) -> None:
         with plan.step("one") as step:
             recorder.pause()
         assert step.is_done
-        with pytest.raises(takeback.PausedError), plan.step("two"):
+        with raising(takeback.PausedError), plan.step("two"):
             pytest.fail("begun")
         recorder.release()
         with plan.step("two"):
@@ -247,13 +258,13 @@ def test_a_paused_session_begins_no_step(work: Work) -> None:
 def test_one_step_at_a_time(work: Work) -> None:
     """Steps of a plan do not lie inside each other, and the same plan is not opened twice."""
     with work.session.plan("migrate", id="v2") as plan, plan.step("one"):
-        with pytest.raises(UsageError), plan.step("two"):
+        with raising(UsageError), plan.step("two"):
             pytest.fail("begun")
-        with pytest.raises(UsageError):
+        with raising(UsageError):
             work.session.plan("migrate", id="v2")
-        with pytest.raises(UsageError):
+        with raising(UsageError):
             plan.back_to("one")
-    with work.project.session("another") as other, pytest.raises(UsageError):
+    with work.project.session("another") as other, raising(UsageError):
         other.plan("migrate", id="v2")
 
 
@@ -277,7 +288,7 @@ DYING = """
 @pytest.mark.parametrize("own_id", ["S", ""])
 def test_a_step_that_was_left_half_done_is_undone(work: Work, own_id: str) -> None:
     """When the program opens its plan again; then the step runs anew, and the done one does not."""
-    with pytest.raises(subprocess.CalledProcessError):
+    with raising(subprocess.CalledProcessError):
         _elsewhere(work, f"OWN = {own_id!r}\n{textwrap.dedent(DYING)}")
     work.write(mine_txt="mine")
     assert work.text("a.txt") == "two"
@@ -313,21 +324,29 @@ def test_a_plan_of_a_living_program_is_not_touched(work: Work) -> None:
     assert work.has("a.txt")
 
 
-def test_a_doubt_asks(work: Work) -> None:
-    """What may be yours is not taken back without consent, also not by code."""
-    code = """
+@pytest.mark.parametrize("own_id", ["S", ""])
+@pytest.mark.parametrize("inner", ['step.step("Bash", {"command": "make"})', ""])
+def test_what_may_be_yours_asks(work: Work, own_id: str, inner: str) -> None:
+    """Nobody knows when the program died: what changed since is not taken back without consent."""
+    code = f"""
         import os
-        plan = project.session("agent").plan("migrate", id="v2")
-        with plan.step("one") as step, step.step("Bash", {"command": "make"}):
+        plan = project.session("agent", id={own_id!r}).plan("migrate", id="v2")
+        with plan.step("one") as step:
+            {inner}
             open(project.root + "/a.txt", "w").write("a")
             os.kill(os.getpid(), 9)
     """
-    with pytest.raises(subprocess.CalledProcessError):
+    with raising(subprocess.CalledProcessError):
         _elsewhere(work, code)
-    with work.project.session("agent") as session:
-        with pytest.raises(DecisionNeededError):
-            session.plan("migrate", id="v2")
-        assert work.has("a.txt")
+    work.write(mine_txt="mine")
+    with work.project.session("agent", id=own_id) as session:
+        for _ in range(2):
+            with raising(DecisionNeededError) as caught:
+                session.plan("migrate", id="v2")
+            assert isinstance(caught.value, DecisionNeededError)
+            (reason,) = caught.value.reasons
+            assert dict(reason.facts)["paths"] == ("a.txt", "mine.txt")
+        assert work.has("a.txt", "mine.txt")
         plan = session.plan("migrate", id="v2", yes=True)
         assert work.has_none("a.txt")
         assert _states(plan) == [("one", "undone")]

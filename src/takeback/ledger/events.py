@@ -157,6 +157,9 @@ LESSON_NOTED = "LessonNoted"
 LESSON_CHANGED = "LessonChanged"
 LESSONS_TOLD = "LessonsTold"
 RELAPSE_SEEN = "RelapseSeen"
+RESCUE_MADE = "RescueMade"
+RESCUE_SETTLED = "RescueSettled"
+RESCUES_DROPPED = "RescuesDropped"
 WORK_PLAN_STARTED = "WorkPlanStarted"
 WORK_PLAN_RESUMED = "WorkPlanResumed"
 WORK_PLAN_ENDED = "WorkPlanEnded"
@@ -202,6 +205,9 @@ KINDS = (
     LESSON_CHANGED,
     LESSONS_TOLD,
     RELAPSE_SEEN,
+    RESCUE_MADE,
+    RESCUE_SETTLED,
+    RESCUES_DROPPED,
     WORK_PLAN_STARTED,
     WORK_PLAN_RESUMED,
     WORK_PLAN_ENDED,

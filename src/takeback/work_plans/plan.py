@@ -5,13 +5,16 @@ is undone, and so is one that a process left half done, when the program opens i
 """
 
 from takeback.errors import (
+    DecisionNeededError,
     RolledBack,
     TakebackError,
     UnknownReferenceError,
     UsageError,
 )
-from takeback.model.words import DONE, FAILED, INTERRUPTED, RUNNING, STATUSES
-from takeback.work_plans.records import UNDONE, Records, new_id
+from takeback.model import reasons
+from takeback.model.reasons import Action, Reason
+from takeback.model.words import DONE, FAILED, INTERRUPTED, RUNNING, STATUSES, count
+from takeback.work_plans.records import FAILING, UNDONE, Records, new_id
 from takeback.work_plans.step import KEEP, UNDO, PlanStep, status_of
 
 TYPE_CHECKING = False
@@ -257,7 +260,8 @@ class WorkPlan:
     ) -> "tuple[Report | None, Lesson]":
         """End a step as failed, and undo it unless it `keeps` what it did."""
         try:
-            self._recorder.end_turn(step.id, status)
+            said = self._records.step_ended(step.id, FAILED if keeps else FAILING)
+            self._recorder.end_turn(step.id, status, also=(said,))
             if keeps:
                 lesson = self._lesson(None, step.id, because)
                 self._records.end_step(step.id, FAILED, lesson.id)
@@ -273,18 +277,31 @@ class WorkPlan:
     def _settle(self) -> None:
         """Undo the steps that a program left half done."""
         for row in self._records.steps():
-            if row.status != RUNNING:
+            if row.status not in (RUNNING, FAILING):
                 continue
-            turn = self._records.turn(row.id)
-            self._records.require_ours(turn)
+            self._records.require_ours(self._records.turn(row.id))
             if row.id in _at_work:
                 raise UsageError(
                     f"the step `{row.label}` of this plan is running in this program",
                     hint="use one plan object at a time, or give the other plan another id",
                 )
-            if turn.status == RUNNING:
-                self._recorder.end_turn(row.id, INTERRUPTED)
+            self._recorder.end_turn(row.id, INTERRUPTED)
+            if row.status == RUNNING:
+                self._require_sure(row)
             self._undo_failed(row.id, INTERRUPTED_BECAUSE, databases=row.databases)
+
+    def _require_sure(self, row: "PlanStepRow") -> None:
+        """An error if somebody may have changed files after the program died, without consent."""
+        turn = self._records.turn(row.id)
+        is_live = turn.undone is None and turn.covered is None
+        paths = self._records.unsure(turn) if is_live and not self._yes else ()
+        if paths:
+            raise DecisionNeededError(
+                f"the program ended in the middle of `{row.label}`, and {count(len(paths), 'path')}"
+                " may have changed since",
+                hint=(Action("consent"), "report tool calls with `step.step(…)` to be sure"),
+                reasons=(Reason(reasons.PERHAPS_RAN, turn=row.label, paths=paths),),
+            )
 
     def _hear(self) -> None:
         """An error, once, if others took back a step since this program did it."""

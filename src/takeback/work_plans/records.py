@@ -9,7 +9,7 @@ from takeback.ledger import events
 from takeback.ledger.events import NewEvent
 from takeback.model import ids
 from takeback.model.reasons import Action
-from takeback.model.words import DONE, RUNNING, count
+from takeback.model.words import DONE, NAMED, RUNNING, count
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from takeback.model.text.json_text import Json
     from takeback.project import Project
 
-FAILED, UNDONE = "failed", "undone"
-"""A step that failed and stays; one that failed and was taken back."""
+FAILING, FAILED, UNDONE = "failing", "failed", "undone"
+"""A step that failed, and is about to be undone; that failed and stays; that was undone."""
 
 
 class Records:
@@ -115,6 +115,21 @@ class Records:
                 f"process {holder.split(' ')[-2]} is in the middle of a step of this plan",
                 hint="wait until it ends, or give this run a plan of its own (`id=`)",
             )
+
+    def unsure(self, turn: "TurnRow") -> "tuple[str, ...]":
+        """The paths of a turn whose program died that may have changed after its death.
+
+        A path that a tool named is not among them.
+        """
+        after = self.ledger.checkpoints.numbered(turn.after) if turn.after is not None else None
+        steps = self.ledger.steps.of_turn(turn.number)
+        ended = [step.last for step in steps if step.last is not None]
+        last = max([turn.opened, *(step.opened for step in steps), *ended])
+        if after is None or after.event < last:
+            return ()  # all was seen before it died
+        rows = self.ledger.deltas.of_turns((turn.number,))
+        late = {row.path for row in rows if row.checkpoint == after.number and row.how != NAMED}
+        return tuple(os.fsdecode(path) for path in sorted(late))
 
     def rolled_back(self, row: "PlanStepRow") -> RolledBack:
         """What to raise because others took a step back."""

@@ -12,7 +12,8 @@ if TYPE_CHECKING:
 
     Apply = Callable[[Tables, Event, Mapping[str, object]], None]
 
-_LESSONS = ("LessonNoted", "LessonChanged", "LessonsTold", "RelapseSeen")
+_RESCUES = ("RescueMade", "RescueSettled", "RescuesDropped")
+_LESSONS = ("LessonNoted", "LessonChanged", "LessonsTold", "RelapseSeen", "SessionTold")
 _PLANS = (
     "WorkPlanStarted", "WorkPlanResumed", "WorkPlanEnded",
     "PlanStepStarted", "PlanStepEnded", "PlanStepsTakenBack",
@@ -25,6 +26,10 @@ def find(kind: str) -> "Apply | None":
         from takeback.ledger.beyond import lessons
 
         return lessons.FOLLOW[kind]
+    if kind in _RESCUES:
+        from takeback.ledger.beyond import rescues
+
+        return rescues.FOLLOW[kind]
     if kind in _PLANS:
         from takeback.ledger.beyond import work_plans
 

@@ -16,6 +16,16 @@ CREATE TABLE relapses (
 CREATE UNIQUE INDEX relapses_of_turn ON relapses (turn, restore);
 """
 
+RESCUES = """
+CREATE TABLE rescues (
+    number INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, event INTEGER NOT NULL,
+    at INTEGER NOT NULL, turn INTEGER, step INTEGER, line INTEGER, state TEXT NOT NULL,
+    areas TEXT NOT NULL, tops TEXT NOT NULL, digest TEXT NOT NULL, files INTEGER NOT NULL,
+    bytes INTEGER NOT NULL, beyond INTEGER NOT NULL);
+CREATE INDEX rescues_of_turn ON rescues (turn) WHERE turn IS NOT NULL;
+CREATE INDEX rescues_there ON rescues (number) WHERE state <> 'dropped';
+"""
+
 WORK_PLANS = """
 CREATE TABLE work_plans (
     number INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, event INTEGER NOT NULL,
@@ -29,5 +39,5 @@ CREATE TABLE plan_steps (
 CREATE INDEX plan_steps_of_plan ON plan_steps (plan, turn);
 """
 
-NAMES = ("lessons", "lessons_told", "relapses", "work_plans", "plan_steps")
+NAMES = ("lessons", "lessons_told", "relapses", "rescues", "work_plans", "plan_steps")
 """All of them; they follow from events, as the other projections do."""
