@@ -5,6 +5,7 @@ The entry with the most words counts; of two, the graver.
 """
 
 from takeback.model.effects import CLASSES, COMPENSABLE, IRREVERSIBLE, Outside, gravity
+from takeback.model.reasons import Reason
 from takeback.model.value import Value
 
 TYPE_CHECKING = False
@@ -32,6 +33,7 @@ class Program(Value):
 
 
 _programs: "dict[str, Program]" = {}
+_sentences: "dict[str, str]" = {}
 
 
 def programs() -> "dict[str, Program]":
@@ -44,6 +46,21 @@ def programs() -> "dict[str, Program]":
         for name, table in tomllib.loads(data.decode()).items():
             _add(name, table)
     return _programs
+
+
+def with_text(reason: Reason) -> Reason:
+    """A reason with its words, from `reasons.toml`, where it has none of its own."""
+    facts = dict(reason.facts)
+    if facts.get("text"):
+        return reason
+    if not _sentences:
+        import pkgutil
+        import tomllib
+
+        data = pkgutil.get_data("takeback.guard", "reasons.toml") or b""
+        _sentences.update(tomllib.loads(data.decode()))
+    text = _sentences.get(reason.code, "")
+    return reason.with_facts(text=text) if text else reason
 
 
 def _add(name: str, table: "dict[str, object]") -> None:

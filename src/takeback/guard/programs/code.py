@@ -152,7 +152,9 @@ def interpreter(call: "Call") -> Flow:
     module = options.last("-m") if name == "python" else None
     if module is not None:
         return _module(call, module)
-    code = options.all(*_CODE) if name not in {"vim", "awk"} else []
+    code = (
+        [word for word in options.all(*_CODE) if word.value] if name not in {"vim", "awk"} else []
+    )
     if code:
         if name in {"perl", "ruby"} and _edits_in_place(call, code, options.operands):
             return NO_FLOW

@@ -26,8 +26,12 @@ def classify(text: str, dialect: str) -> "tuple[str, str]":
         return READ, first
     if first in _READS and not _WRITES.search(plain) and first != "with":
         return READ, first
+    import logging
+
     import sqlglot
     from sqlglot import errors
+
+    logging.getLogger("sqlglot").setLevel(logging.CRITICAL)  # what it says is for programmers
 
     try:
         parsed = sqlglot.parse(plain.replace(UNKNOWN, "unknown_"), read=dialect)
