@@ -266,9 +266,18 @@ class Recorder(Pausing):
             return turn.id
 
     def end_turn(
-        self, turn: str, status: str, *, ended: "int | None" = None, request: "str | None" = None
+        self,
+        turn: str,
+        status: str,
+        *,
+        ended: "int | None" = None,
+        request: "str | None" = None,
+        also: "tuple[NewEvent, ...]" = (),
     ) -> None:
-        """The agent stopped. A turn that is over already stays as it is."""
+        """The agent stopped. A turn that is over already stays as it is.
+
+        What `also` happened with its end is recorded together with it.
+        """
         _require_end(status)
         at = time.time_ns()
         over = min(ended, at) if ended is not None else at
@@ -281,7 +290,7 @@ class Recorder(Pausing):
             place = Place(turn=turn, parents=(row.opened,), title=f"after turn {turn}")
             seen = self._look(place, {turn: over}, at, boundary=True)
             ending, git = self._ending(over, seen, at), self._work.git_facts()
-            facts = ending.of_turns([row], status, git, request)
+            facts = [*ending.of_turns([row], status, git, request), *also]
             self._conclude(facts, at, over, turns=[row.number])
         self.find_relapses(turn, is_over=True)
 

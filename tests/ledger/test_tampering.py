@@ -76,6 +76,11 @@ class Original:
                         (self.tree / "big").unlink()
                 project.register(takeback.memory({"k": 1}))
                 session.memory["plan"] = ["one"]
+                with (
+                    session.plan("all of it", id="p") as plan,
+                    plan.step("a part", key="k") as part,
+                ):
+                    part.result = {"n": 1}
                 with session.turn("again"):
                     session.memory["plan"] = ["two"]
                     (self.tree / ".git" / "refs" / "heads" / "main").write_text("2" * 40 + "\n")

@@ -42,6 +42,7 @@ _KEYS = {
     "lessons_told": "session, lesson",
     "moves": "restore, name",
     "aborts": "restore, name",
+    "plan_steps": "turn",
 }
 
 

@@ -17,6 +17,10 @@ _LESSONS = ("LessonNoted", "LessonChanged", "LessonsTold", "RelapseSeen", "Sessi
 _HAS_RESCUES = "SELECT 1 FROM rescues WHERE turn = ? AND beyond LIMIT 1"
 _HAS_STATE = "SELECT 1 FROM tokens UNION ALL SELECT 1 FROM memory LIMIT 1"
 _PARTICIPANTS = ("ParticipantsCaptured", "ParticipantsMoved")
+_PLANS = (
+    "WorkPlanStarted", "WorkPlanResumed", "WorkPlanEnded",
+    "PlanStepStarted", "PlanStepEnded", "PlanStepsTakenBack",
+)  # fmt: skip
 
 
 def find(kind: str) -> "Apply | None":
@@ -37,6 +41,10 @@ def find(kind: str) -> "Apply | None":
         from takeback.ledger.beyond import rescues
 
         return rescues.FOLLOW[kind]
+    if kind in _PLANS:
+        from takeback.ledger.beyond import work_plans
+
+        return work_plans.FOLLOW[kind]
     return None
 
 
