@@ -81,6 +81,8 @@ PLACES = {
     "a step": "table steps",
     "a title": "table sessions",
     "a reason": "table restores",
+    "a lesson": "table lessons",
+    "a relapse": "table relapses",
     "a label": "table checkpoints",
     "a path": "table paths",
     "a file outside": "table outside",

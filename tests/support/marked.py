@@ -12,6 +12,7 @@ import subprocess
 import time
 import zlib
 from pathlib import Path
+from typing import Any
 
 import takeback
 from takeback.effects import rescue
@@ -58,7 +59,9 @@ def plant(tree: Path, home: Path) -> dict[str, str]:
         ids["plain"] = turn.id
         with session.turn("undone") as turn:
             (tree / "undone").write_text(f"undone {MARK}\n")
-        project.undo(turn, because=f"because {MARK}")
+        undone = project.undo(turn, because=f"because {MARK}")
+        project.lessons.note(f"lesson {MARK}")
+        _relapse(project, ids["plain"], undone.id)
         (tree / "versions").write_text(VERSIONS[0])
         (tree / "shared").write_text(f"content {MARK}\n")
         ids["end"] = project.checkpoint("end").id
@@ -70,6 +73,14 @@ def plant(tree: Path, home: Path) -> dict[str, str]:
         ids["last"] = project.checkpoint(f"in the log of the database {MARK}").id
         _leftovers(tree, Path(os.fsdecode(project.git_dir)).parent)
     return ids
+
+
+def _relapse(project: takeback.Project, turn: str, restore: str) -> None:
+    """A turn that brought something back in a file with the marker in its name."""
+    said: dict[str, Any] = {"turn": turn, "restore": restore, "lines": 1, "taken": 1}
+    said["paths"] = [f"dir-{MARK}/inner"]
+    with project.workspace.held():
+        project.workspace.ledger.record(NewEvent(events.RELAPSE_SEEN, said, time.time_ns()))
 
 
 def _files(tree: Path) -> None:

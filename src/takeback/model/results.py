@@ -137,6 +137,7 @@ class Usage(Value):
 
     `gone` checkpoints have let their files go, `pinned` ones are kept whatever their age. `rescued`
     are the bytes of files that commands destroyed, in so many `rescues`; no other name has them.
+    `lessons` and `relapses` are in the ledger.
     """
 
     packs: int
@@ -148,6 +149,8 @@ class Usage(Value):
     pinned: int = 0
     rescues: int = 0
     rescued: int = 0
+    lessons: int = 0
+    relapses: int = 0
 
     @property
     def total(self) -> int:

@@ -210,6 +210,18 @@ def agents(store: "Store") -> Part:
     return part
 
 
+def lessons(store: "Store") -> Part:
+    """What agents are told of undone work, and whether any lesson waits for the user."""
+    taught, waiting, relapsed = store.ledger.lessons.counts()
+    part = Part("lessons", Reason("lessons-known", count=taught, relapses=relapsed))
+    if waiting:
+        some = "1 lesson waits" if waiting == 1 else f"{waiting} lessons wait"
+        part.findings.append(
+            Finding(NOTE, Reason("lessons-wait", some=some), Reason("see-lessons"))
+        )
+    return part
+
+
 def unfinished(store: "Store") -> Part:
     """Restores that were interrupted, and words that are still to be forgotten."""
     part = Part("restores", Reason("none-half-done"))

@@ -54,6 +54,7 @@ class Upkeep:
         store, ledger = self._work.store, self._ledger
         with FailingAs(TakebackError, "the store could not be read"):
             count, rescued = ledger.checkpoints.count(), care.taken(store)
+            taught, waiting, relapses = ledger.lessons.counts()
             return Usage(
                 packs=len(ledger.packs()),
                 objects=store.objects.size(),
@@ -64,6 +65,8 @@ class Upkeep:
                 pinned=len(ledger.care.kept()),
                 rescues=rescued[0],
                 rescued=rescued[1],
+                lessons=taught + waiting,
+                relapses=relapses,
             )
 
     def usage_by(self, by: str, progress: "Progress | None") -> "tuple[Share, ...]":

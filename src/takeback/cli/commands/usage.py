@@ -71,6 +71,8 @@ def _json(
         "pinned": used.pinned,
         "rescues": used.rescues,
         "rescued": used.rescued,
+        "lessons": used.lessons,
+        "relapses": used.relapses,
         "retention": {
             "days": None if rules.days is None else int(rules.days),
             "turns": rules.turns,
@@ -112,6 +114,9 @@ def _show(used: "Usage", rules: "Rules", screen: "Screen") -> None:
     if used.rescues:
         many = count(used.rescues, "command")
         rows.append(("rescued", f"{size(used.rescued)} of files that {many} destroyed"))
+    if used.lessons or used.relapses:
+        said = f"{count(used.lessons, 'lesson')}, {count(used.relapses, 'relapse')}"
+        rows.append(("lessons", f"{said}, in the ledger"))
     if rules.size_cap:
         does = (
             "above it, the oldest files are deleted"

@@ -97,6 +97,21 @@ _PLAIN = {
     reasons.STILL_OPEN: (
         "a program still has the old file open: what it writes is saved in the store"
     ),
+    reasons.STATE_UNKNOWN: "its state then is not known",
+    reasons.STATE_SINCE: "it changed since",
+    reasons.NOT_AT_TAIL: "later turns were not undone",
+    reasons.NOT_REACHED: "it cannot be reached: {problem}",
+    reasons.NOT_REGISTERED: "no program that runs Takeback here registered it",
+    reasons.MOVE_FAILED: "{problem}",
+    reasons.PARTICIPANT_MOVED: "`{name}` is now as the restore `{restore}` decided",
+    reasons.PARTICIPANT_FAILED: (
+        "`{name}` is not yet as the restore `{restore}` decided: {problem};"
+        " `takeback participant retry {name}` tries again"
+    ),
+    reasons.PARTICIPANT_WAITS: (
+        "`{name}` waits until its program registers it: then it becomes as the restore"
+        " `{restore}` decided"
+    ),
     reasons.RESTORE_OPEN: "a restore was interrupted, and {problem}",
     reasons.NOT_TAKEN_BACK: "{problem}; " + HOW_TO_FREE,
     reasons.JOURNAL_DAMAGED: (
@@ -217,6 +232,8 @@ _FOUND = {
     "hooks-broken": "{title} cannot call Takeback from `{file}`: {problem}",
     "hooks-remark": "{remark} (`{file}`)",
     "agents-running": "{count} in the middle of a turn",
+    "lessons-known": "{count} lessons, {relapses} relapses",
+    "lessons-wait": "{some} for you: agents are not told what one of them noted",
     "agents-paused": "{whom} paused: calls are refused until `takeback resume`",
     "recording-off": "Takeback is off here: agents and `takeback run` record nothing",
     "hooks-outdated": (
@@ -275,6 +292,7 @@ _ACTIONS = {
     ),
     "turn-not-covered": "that turn was not covered",
     "turn-on": "`takeback on` turns it on",
+    "see-lessons": "`takeback lessons` lists them, `takeback lessons accept ID` accepts one",
     "let-go-on": "`takeback resume` lets them go on",
     "install": "`takeback install {agent}{flag}` repairs it",
     "mend-settings": "fix that file by hand, then run `takeback doctor` again",
