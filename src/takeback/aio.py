@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from types import TracebackType
     from typing import Any, Unpack
 
-    from takeback.arguments import AnyPath, Decide, Named, Options, Paths, Which
+    from takeback.arguments import AnyPath, Applied, Decide, Named, Options, Paths, Which
     from takeback.lessons.lesson import Lesson
     from takeback.model.history import (
         Log,
@@ -142,6 +142,18 @@ class _Begun(Generic[T]):
         return await self._thread.call(self._end, self._made[0], (kind, problem, trace))
 
 
+class _BegunStep(_Begun["AsyncPlanStep"]):
+    """The same of a plan step, which may hide what was raised in its block."""
+
+    async def __aexit__(
+        self,
+        kind: "type[BaseException] | None",
+        problem: "BaseException | None",
+        trace: "TracebackType | None",
+    ) -> bool:
+        return bool(await super().__aexit__(kind, problem, trace))
+
+
 def open(path: "AnyPath" = ".", *, home: "AnyPath | None" = None) -> "_Begun[AsyncProject]":
     """The project that `path` is in, as `takeback.open` does it."""
     thread = _Thread()
@@ -240,11 +252,8 @@ class AsyncProject:
     async def plan_rollback(self, ref: "Named", *, paths: "Paths" = ()) -> "Plan":
         return await self._thread.call(self.sync.plan_rollback, ref, paths=paths)
 
-    async def apply(
-        self, plan: "Named", *, because: str = "", keep_mtime: bool = False, yes: bool = False
-    ) -> "Report":
-        how = partial(self.sync.apply, plan, because=because, keep_mtime=keep_mtime, yes=yes)
-        return await self._thread.call(how)
+    async def apply(self, plan: "Named", **options: "Unpack[Applied]") -> "Report":
+        return await self._thread.call(partial(self.sync.apply, plan, **options))
 
     async def undo(
         self,
@@ -396,7 +405,7 @@ class AsyncPlan:
         on_failure: str = UNDO,
         raises: bool = True,
         whole: bool = True,
-    ) -> "_Begun[AsyncPlanStep]":
+    ) -> _BegunStep:
         def begin() -> AsyncPlanStep:
             made = self.sync.step(
                 label,
@@ -408,7 +417,7 @@ class AsyncPlan:
             )
             return AsyncPlanStep(made.__enter__(), self._thread)
 
-        return _Begun(self._thread, begin, lambda made, ended: made.sync.__exit__(*ended))
+        return _BegunStep(self._thread, begin, lambda made, ended: made.sync.__exit__(*ended))
 
     async def recorded(self) -> "RecordedPlan":
         return await self._thread.call(lambda: self.sync.recorded)
