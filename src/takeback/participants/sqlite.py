@@ -177,7 +177,9 @@ def _are_equal(one: str, other: str) -> bool:
 
 
 def _differences(db: "Connection") -> "list[Difference]":
-    made = "SELECT name, type, sql FROM {}.sqlite_master WHERE name NOT LIKE 'sqlite\\_%' ESCAPE '\\'"
+    made = (
+        "SELECT name, type, sql FROM {}.sqlite_master WHERE name NOT LIKE 'sqlite\\_%' ESCAPE '\\'"
+    )
     now, then = (
         {str(name): (kind, sql) for name, kind, sql in db.execute(made.format(schema))}
         for schema in ("main", "then_")

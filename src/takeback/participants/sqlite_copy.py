@@ -40,7 +40,9 @@ class _GivenUp(Exception):
 
 def opened(path: str, mode: str, seconds: float = 0.0) -> "Connection":
     """A connection to a database that is there, in mode `ro` or `rw`."""
-    return connect(f"file:{_quoted(path)}?mode={mode}", uri=True, timeout=seconds, isolation_level=None)
+    return connect(
+        f"file:{_quoted(path)}?mode={mode}", uri=True, timeout=seconds, isolation_level=None
+    )
 
 
 def copy_out(path: str, copy: str, patience: float) -> None:

@@ -107,6 +107,8 @@ class Bench:
         """Restore a token as a project does; the id of that restore."""
         self._number += 1
         id = f"restore{self._number}"
+        self.capture()
+        self.participant.describe(token)
         self.participant.prepare(id, token)
         self.participant.commit(id)
         return id

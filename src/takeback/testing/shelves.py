@@ -20,6 +20,7 @@ class FolderShelf:
     def __init__(self, folder: str) -> None:
         self._folder = folder
         self._note: str | None = None
+        self._is_capturing = False
         self.stored = 0
         """Bytes that were new to the shelf."""
         for name in ("pieces", "lists", "way"):
@@ -27,8 +28,11 @@ class FolderShelf:
 
     def capture(self, participant: "Participant") -> str:
         """Capture as a project does: the token and its mark are kept together."""
-        self._note = None
-        token = participant.capture()
+        self._note, self._is_capturing = None, True
+        try:
+            token = participant.capture()
+        finally:
+            self._is_capturing = False
         mark = self.mark if self._note is None else self._note
         self._write("last.json", json.dumps({"token": token, "mark": mark}).encode())
         return token
@@ -42,9 +46,11 @@ class FolderShelf:
         return self._last()["mark"]
 
     def note(self, mark: str, /) -> None:
+        self._require_capture()
         self._note = mark
 
     def put(self, chunks: "Iterable[bytes]", /) -> str:
+        self._require_capture()
         names = []
         for chunk in chunks:
             name = hashlib.sha256(chunk).hexdigest()
@@ -58,6 +64,7 @@ class FolderShelf:
         return id
 
     def hold(self, id: str, /) -> None:
+        self._require_capture()
         assert os.path.exists(self._path("lists", id)), f"`{id}` was never put"
 
     def read(self, id: str, /) -> "Iterator[bytes]":
@@ -66,6 +73,9 @@ class FolderShelf:
 
     def folder(self) -> bytes:
         return os.fsencode(self._path("way"))
+
+    def _require_capture(self) -> None:
+        assert self._is_capturing, "call `put`, `hold` and `note` in `capture` only"
 
     def _last(self) -> "dict[str, str]":
         try:
