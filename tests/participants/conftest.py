@@ -19,3 +19,9 @@ def postgres() -> Iterator[PostgresServer]:
 def url(postgres: PostgresServer) -> str:
     """The address of a new database."""
     return postgres.new_database()
+
+
+@pytest.fixture(scope="session")
+def one_url(postgres: PostgresServer) -> str:
+    """The address of a database for tests that begin with emptying it."""
+    return postgres.new_database()

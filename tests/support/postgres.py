@@ -1,8 +1,11 @@
 """A real PostgreSQL server from a wheel, one for all tests of a process, and databases on it."""
 
+import os
 import shutil
+import signal
 import subprocess
 import tempfile
+import time
 import warnings
 from pathlib import Path
 
@@ -11,8 +14,8 @@ import psycopg
 with warnings.catch_warnings():
     # It looks for a runtime folder, which root does not have.
     warnings.simplefilter("ignore")
-    import pgserver
     from pgserver._commands import POSTGRES_BIN_PATH
+    from pgserver.postgres_server import get_server
 
 BIN = Path(POSTGRES_BIN_PATH)
 PG_DUMP = str(BIN / "pg_dump")
@@ -25,7 +28,7 @@ class PostgresServer:
         self._folder = tempfile.mkdtemp(prefix="takeback-pg-")
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            self._server = pgserver.get_server(self._folder, cleanup_mode="delete")
+            self._server = get_server(self._folder, cleanup_mode=None)
         self._made = 0
         self.admin("ALTER SYSTEM SET fsync = off")
         self.admin("SELECT pg_reload_conf()")
@@ -46,7 +49,12 @@ class PostgresServer:
         return self.url(name)
 
     def stop(self) -> None:
-        self._server.cleanup()
+        """End it at once: nobody needs what it holds."""
+        pid = self._server.get_pid()
+        assert pid is not None
+        os.kill(pid, signal.SIGQUIT)
+        while os.path.exists(f"{self._folder}/postmaster.pid"):
+            time.sleep(0.02)
         shutil.rmtree(self._folder, ignore_errors=True)
 
 

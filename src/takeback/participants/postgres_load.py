@@ -16,7 +16,7 @@ from takeback.participants.postgres_server import psycopg
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
-    from typing import Self
+    from typing import Any, Self
 
     from takeback.participants.postgres_server import Server, Warm
 
@@ -188,7 +188,7 @@ def _unquoted(name: bytes) -> bytes:
     return name[1:-1].replace(b"''", b"'")
 
 
-def _one(session: "Warm", query: bytes, *values: object) -> "tuple[object, ...]":
+def _one(session: "Warm", query: bytes, *values: object) -> "tuple[Any, ...]":
     row = session.execute(query, values or None).fetchone()
     assert row is not None
     return row

@@ -38,7 +38,7 @@ _warm: "dict[tuple[int, str], Warm]" = {}
 """The connections that stay open, by process and by what they are to."""
 
 
-def psycopg() -> "Any":
+def psycopg() -> "Any":  # noqa: ANN401 -- a module that need not be installed
     """The driver, which is loaded here only: that takes as long as three checkpoints."""
     try:
         import psycopg as driver
@@ -75,9 +75,7 @@ class Server:
         """A new connection, to this database or to another of the server."""
         driver = psycopg()
         options = self._given()
-        secret = os.environ.get(self._variable) if self._variable else None
-        if self._variable and secret is None:
-            raise ParticipantError(f"the variable `{self._variable}` with the password is not set")
+        secret = self._secret()
         try:
             session: Warm = driver.connect(
                 **{**options, "dbname": database} if database else options,
@@ -90,6 +88,15 @@ class Server:
             session.close()
             raise _far(session.info.host)
         return session
+
+    def _secret(self) -> "str | None":
+        """The password, from the one variable that the settings name."""
+        if not self._variable:
+            return None
+        secret = os.environ.get(self._variable)
+        if secret is None:
+            raise ParticipantError(f"the variable `{self._variable}` with the password is not set")
+        return secret
 
     def _given(self) -> "dict[str, str]":
         if self._options is None:
@@ -189,7 +196,7 @@ class Server:
         self._require_new_enough()
         os.close(operations.create(path))
         options = {**self._given(), "dbname": self.database}
-        secret = os.environ.get(self._variable) if self._variable else None
+        secret = self._secret()
         if secret is not None:
             # Not in the list of processes, and not in the environment of others.
             _write_password(f"{path}-pass", secret)
@@ -290,7 +297,7 @@ def is_near(host: str, address: str) -> bool:
 def _far(host: str) -> UsageError:
     return UsageError(
         f"the database is on another machine, `{host}`",
-        hint="allow that with `remote = true` (`--remote`), if nobody else works with it",
+        hint="allow that with the setting `remote`, if nobody else works with it",
     )
 
 

@@ -78,8 +78,9 @@ _DEFAULTS = b"""
 WITH changed AS (
   SELECT oid, defaclacl AS acl, acldefault(CASE defaclobjtype WHEN 'S' THEN 's'
       ELSE defaclobjtype END::"char", defaclrole) AS usual, defaclnamespace AS schema,
-    format('ALTER DEFAULT PRIVILEGES FOR ROLE %I', pg_get_userbyid(defaclrole)) || CASE
-      WHEN defaclnamespace = 0 THEN '' ELSE ' IN SCHEMA ' || defaclnamespace::regnamespace END AS who,
+    format('ALTER DEFAULT PRIVILEGES FOR ROLE %I', pg_get_userbyid(defaclrole))
+      || CASE defaclnamespace WHEN 0 THEN ''
+           ELSE ' IN SCHEMA ' || defaclnamespace::regnamespace END AS who,
     CASE defaclobjtype WHEN 'r' THEN 'TABLES' WHEN 'S' THEN 'SEQUENCES' WHEN 'f' THEN 'FUNCTIONS'
       WHEN 'T' THEN 'TYPES' WHEN 'n' THEN 'SCHEMAS' END AS what
   FROM pg_default_acl)

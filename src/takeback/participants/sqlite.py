@@ -68,7 +68,7 @@ class SqliteDatabase:
 
     def describe(self, token: str, /) -> "tuple[Difference, ...]":
         shelf = self._attached()
-        if token == shelf.last and shelf.mark == sqlite_files.stamps(self._path):
+        if token == shelf.last and self._is_last():
             return ()
 
         def compare(now: str) -> "tuple[Difference, ...]":
@@ -82,9 +82,7 @@ class SqliteDatabase:
         copy = self._new_file()
         try:
             self._write(token, copy)
-            self._make_file(token)
-            held = HeldRestore(copy, self._path, self._patience)
-            held.hold()
+            held = self._hold(token, copy)
         finally:
             operations.discard(copy)  # SQLite has it open
         operations.elsewhere("sqlite prepared", self._path)
@@ -101,6 +99,29 @@ class SqliteDatabase:
         held = self._held.pop(restore, None)
         if held is not None:
             held.give_up()
+
+    def _hold(self, token: str, copy: str) -> HeldRestore:
+        """Write the copy into the live file, in a transaction that waits."""
+        last = self._attached().last
+        # After a crash the newest token is the one that was decided: whatever is there now goes.
+        is_decided = not last or last == token
+        before = sqlite_files.stamps(self._path, committed=True)
+        if not (is_decided or self._is_last() or self._equals(last)):
+            raise self._written()
+        was_absent = self._make_file(token)
+        held = HeldRestore(copy, self._path, self._patience)
+        held.hold()
+        now = sqlite_files.stamps(self._path, committed=True)
+        if not (is_decided or was_absent or now == before):
+            held.give_up()
+            raise self._written()
+        return held
+
+    def _written(self) -> ParticipantError:
+        return ParticipantError(
+            f"`{self._path}` was written while its restore was prepared",
+            hint="run the command again",
+        )
 
     # -- content ---------------------------------------------------------------------------
 
@@ -145,21 +166,42 @@ class SqliteDatabase:
         # A live file keeps how it logs; the header of the copy tells a new file.
         sqlite_copy.write_copy(copy, content, wal=found is not None and found[1] == "wal")
 
-    def _make_file(self, token: str) -> None:
-        """Make an empty database where the file is gone: that is what others see until commit."""
-        if not os.path.exists(self._path) and token != _NONE:
-            try:
-                os.close(operations.create(self._path))
-            except OSError as problem:
-                raise ParticipantError(
-                    f"`{self._path}` cannot be made: {problem.strerror}"
-                ) from problem
+    def _make_file(self, token: str) -> bool:
+        """Make an empty database where the file is gone; whether that was so."""
+        if os.path.exists(self._path) or token == _NONE:
+            return False
+        try:
+            os.close(operations.create(self._path))
+        except OSError as problem:
+            raise ParticipantError(
+                f"`{self._path}` cannot be made: {problem.strerror}"
+            ) from problem
+        return True
+
+    def _is_last(self) -> bool:
+        """Whether nothing was written since the newest capture."""
+        shelf = self._attached()
+        return bool(shelf.last) and shelf.mark == sqlite_files.stamps(self._path)
+
+    def _equals(self, token: str) -> bool:
+        """Whether the database is as it was at a capture, whoever wrote what since."""
+
+        def compare(now: str) -> bool:
+            self._copy_out(now)
+            return self._in_file(lambda then: self._is_copy(token, now, then))
+
+        return self._in_file(compare)
+
+    def _is_copy(self, token: str, now: str, then: str) -> bool:
+        self._write(token, then)
+        if token == _NONE:
+            return sqlite_copy.is_blank(now)
+        return _are_equal(now, then)
 
     # -- comparison ------------------------------------------------------------------------
 
     def _compared(self, token: str, now: str, then: str) -> "tuple[Difference, ...]":
-        self._write(token, then)
-        if _are_equal(now, then):
+        if self._is_copy(token, now, then):
             return ()
         db = connect(now, isolation_level=None)
         try:

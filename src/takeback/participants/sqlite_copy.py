@@ -182,6 +182,8 @@ class HeldRestore:
         try:
             target = connect(self._path, timeout=0, isolation_level=None)
             try:
+                # Nothing reaches the file before the commit: who looks sees who else wrote.
+                target.execute("PRAGMA cache_spill = OFF")
                 self._copy_back(source, target)
             finally:
                 target.close()

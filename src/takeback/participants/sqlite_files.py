@@ -14,9 +14,12 @@ _SETTLED = 100_000_000
 """Nanoseconds: no file system that can be trusted has coarser stamps."""
 
 
-def stamps(path: str) -> str:
-    """What changes when the database is written: sizes, times and numbers of its files."""
-    return " ".join(_stamp(path + end) for end in ("", *_BESIDE))
+def stamps(path: str, *, committed: bool = False) -> str:
+    """What changes when the database is written: sizes, times and numbers of its files.
+
+    What is `committed` shows in the database and in its log, not in a journal of what is not.
+    """
+    return " ".join(_stamp(path + end) for end in ("", *_BESIDE[: 1 if committed else None]))
 
 
 def is_settled(path: str) -> bool:
@@ -27,7 +30,7 @@ def is_settled(path: str) -> bool:
             found = os.stat(path + end)
         except OSError:
             continue
-        newest = max(found.st_mtime_ns, found.st_ctime_ns)
+        newest = found.st_mtime_ns if end else max(found.st_mtime_ns, found.st_ctime_ns)
         if not newest < now - _SETTLED or (end == "-journal" and found.st_size):
             return False
     return True
@@ -67,7 +70,11 @@ def _stamp(path: str) -> str:
         found = os.stat(path)
     except OSError:
         return "-"
-    return f"{found.st_dev}:{found.st_ino}:{found.st_size}:{found.st_mtime_ns}:{found.st_ctime_ns}"
+    if not found.st_size:
+        return "-"  # a log that is opened and not written to is made anew
+    stamp = f"{found.st_dev}:{found.st_ino}:{found.st_size}:{found.st_mtime_ns}"
+    # SQLite gives a log that root opens to the owner of the database, and its ctime moves.
+    return stamp if path.endswith(_BESIDE) else f"{stamp}:{found.st_ctime_ns}"
 
 
 def _inode(path: str) -> "tuple[int, int, int] | None":

@@ -19,7 +19,7 @@ class FolderShelf:
 
     def __init__(self, folder: str) -> None:
         self._folder = folder
-        self._note: str | None = None
+        self._notes: list[str] = []
         self._is_capturing = False
         self.stored = 0
         """Bytes that were new to the shelf."""
@@ -28,12 +28,12 @@ class FolderShelf:
 
     def capture(self, participant: "Participant") -> str:
         """Capture as a project does: the token and its mark are kept together."""
-        self._note, self._is_capturing = None, True
+        self._notes, self._is_capturing = [], True
         try:
             token = participant.capture()
         finally:
             self._is_capturing = False
-        mark = self.mark if self._note is None else self._note
+        mark = self._notes[-1] if self._notes else self.mark
         self._write("last.json", json.dumps({"token": token, "mark": mark}).encode())
         return token
 
@@ -47,7 +47,7 @@ class FolderShelf:
 
     def note(self, mark: str, /) -> None:
         self._require_capture()
-        self._note = mark
+        self._notes.append(mark)
 
     def put(self, chunks: "Iterable[bytes]", /) -> str:
         self._require_capture()
