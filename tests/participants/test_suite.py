@@ -254,12 +254,10 @@ def test_a_participant_that_keeps_its_promises_passes() -> None:
 
 
 @pytest.mark.parametrize("kind", BROKEN, ids=lambda kind: kind.__name__)
-def test_a_broken_participant_is_caught(kind: type[Note]) -> None:
-    """Each fault breaks the promise that it is about, and the error says which."""
-    with pytest.raises(participant_suite.BrokenPromises) as caught:
-        participant_suite.check(lambda folder: Place(folder, kind))
-    found = {line.partition(":")[0] for line in caught.value.broken}
-    assert BROKEN[kind].__name__ in found
+def test_a_broken_participant_is_caught(kind: type[Note], tmp_path: Path) -> None:
+    """Each fault breaks the promise that it is about."""
+    with pytest.raises(participant_suite.BrokenPromise):
+        participant_suite.check_one(BROKEN[kind], lambda folder: Place(folder, kind), str(tmp_path))
 
 
 def test_what_is_broken_is_said_in_a_sentence() -> None:

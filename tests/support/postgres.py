@@ -61,7 +61,8 @@ class PostgresServer:
 def run_psql(url: str, script: str) -> None:
     """What an agent does in a shell; the first error ends it."""
     words = [str(BIN / "psql"), "-X", "-q", "-v", "ON_ERROR_STOP=1", "-d", url]
-    subprocess.run(words, input=script, text=True, check=True, capture_output=True)
+    done = subprocess.run(words, input=script, text=True, check=False, capture_output=True)
+    assert done.returncode == 0, done.stderr
 
 
 def dumped(url: str) -> str:

@@ -389,10 +389,15 @@ PROMISES: "tuple[Promise, ...]" = (
 
 
 def check_one(promise: "Promise", make: "Make", folder: str) -> None:
-    """Check one promise in an empty folder."""
+    """Check one promise in an empty folder; raise `BrokenPromise`."""
     bench = Bench(make, folder)
     try:
         promise(bench)
+    except BrokenPromise:
+        raise
+    except Exception as problem:
+        # Whatever a participant raises where it should work breaks the promise.
+        raise BrokenPromise(f"{type(problem).__name__}: {problem}") from problem
     finally:
         close = getattr(bench.subject, "close", None)
         if close is not None:
@@ -406,15 +411,9 @@ def check(make: "Make") -> None:
         folder = tempfile.mkdtemp(prefix="takeback-suite-")
         try:
             check_one(promise, make, folder)
-        except Exception as problem:  # noqa: BLE001 -- whatever a participant raises breaks it
-            broken.append(f"{promise.__name__}: {_told(problem)}")
+        except BrokenPromise as problem:
+            broken.append(f"{promise.__name__}: {problem}")
         finally:
             shutil.rmtree(folder, ignore_errors=True)
     if broken:
         raise BrokenPromises(broken)
-
-
-def _told(problem: Exception) -> str:
-    if isinstance(problem, BrokenPromise):
-        return str(problem)
-    return f"{type(problem).__name__}: {problem}"
