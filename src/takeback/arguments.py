@@ -26,13 +26,18 @@ if TYPE_CHECKING:
 
     Named = str | WithId
 
-    class Options(TypedDict, total=False):
-        """How a restore is done."""
+    class Applied(TypedDict, total=False):
+        """How a plan is applied."""
 
         because: str
         keep_mtime: bool
         yes: bool
         asker: str
+        only_own: bool
+
+    class Options(Applied, total=False):
+        """How a restore is done."""
+
         request: str | None
 
     class Which(TypedDict, total=False):
@@ -50,10 +55,10 @@ if TYPE_CHECKING:
 
 
 PUBLIC = """
-    apply checkpoint checkpoints close compare continue_forgetting extract forget gc git_dir id keep
-    kept lessons log on_restore origin plan_redo plan_rollback plan_undo read rebuild recorded
-    recovered redo release rescued rollback root session sessions status turn undo usage usage_by
-    verify
+    apply checkpoint checkpoints close compare continue_forgetting extract forget gc git_dir id
+    keep kept lessons log on_restore origin plan_redo plan_rollback plan_undo read rebuild
+    recorded recovered redo release rescued rollback root session sessions status turn undo
+    usage usage_by verify
 """.split()
 """What `dir(project)` lists, and docs/python.md describes."""
 

@@ -296,7 +296,7 @@ SECTIONS = (
     *(
         RESTORES if name == "undo" else f"takeback {name}"
         for name in COMMANDS
-        if name not in {"apply", "demo", "hook", "redo", "rollback"}
+        if name not in {"apply", "demo", "hook", "mcp", "redo", "rollback"}
     ),
     "Errors",
 )
@@ -485,6 +485,12 @@ def _uninstall(cli: Cli, shop: Path, home: Path) -> dict[str, object]:
     return cli("uninstall", "claude-code", "--project", "--json").json()
 
 
+def _lessons(cli: Cli, _shop: Path, _home: Path) -> dict[str, object]:
+    cli("run", "--", "sh", "-c", "echo new > src/new.py; false")
+    cli("undo", "--because", "the tests fail")
+    return cli("lessons", "--json").json()
+
+
 def _errors(cli: Cli, _shop: Path, _home: Path) -> dict[str, object]:
     cli("checkpoint")
     answer = cli("extract", "@~9", "elsewhere", "--json")
@@ -527,6 +533,7 @@ ANSWERS: dict[str, Callable[[Cli, Path, Path], dict[str, object]]] = {
     "takeback uninstall": _uninstall,
     "takeback pause": lambda cli, _shop, _home: cli("pause", "--json").json(),
     "takeback resume": lambda cli, _shop, _home: cli("resume", "--json").json(),
+    "takeback lessons": _lessons,
     "takeback off": lambda cli, _shop, _home: cli("off", "--json").json(),
     "takeback on": lambda cli, _shop, _home: cli("on", "--json").json(),
     "takeback completion": lambda cli, _shop, _home: cli("completion", "fish", "--json").json(),

@@ -30,7 +30,7 @@ CROWDED = {
     "takeback.disk": 13,
     "takeback.ledger": 16,
     "takeback.model": 15,
-    "takeback.undo": 13,
+    "takeback.undo": 14,
     "takeback.upkeep": 12,
     "takeback.worktree": 13,
 }
@@ -44,7 +44,9 @@ SQL = re.compile(
 INSIDE = re.compile(r"(?:ledger|store|project)\._(?:db|reader|events|transaction)\b|\.rows\(")
 """What only the ledger may ask for: its connection, its rows, its transactions."""
 
-OTHERS_DATABASES = ("takeback.participants.sqlite", "takeback.participants.postgres")
+OTHERS_DATABASES = tuple(
+    f"takeback.participants.{name}" for name in ("postgres", "savepoints", "sqlite")
+)
 """What speaks to databases of the user, and never to the ledger."""
 
 PRINTING = {

@@ -72,7 +72,8 @@ INSERT INTO {name} (owner, note, data)
 ROWS = """
 INSERT INTO "Odd ""x"" name" SELECT n, E'a\\tb\\\\.' FROM generate_series(1, 10) n;
 INSERT INTO sales.orders (email, status, net, price)
-  SELECT n || '@example.org', (enum_range(NULL::sales.status))[n % 4 + 1], n, ROW(n, 'EUR'::text)::sales.money_of
+  SELECT n || '@example.org', (enum_range(NULL::sales.status))[n % 4 + 1], n,
+    ROW(n, 'EUR'::text)::sales.money_of
   FROM generate_series(1, {rows}) n;
 INSERT INTO sales.lines SELECT n, k, NULLIF('note ' || k, 'note 2')
   FROM generate_series(1, {rows}) n, generate_series(1, 3) k;

@@ -521,6 +521,7 @@ class Timeline:
             steps=told.steps(interrupted=status == INTERRUPTED) if steps else (),
             went_back=told.went_back(),
             unreported=bool(files and not row.steps and self._ledger.deltas.unreported(row.number)),
+            relapses=self._ledger.lessons.relapses((row.id,)),
         )
 
     def _git(self, row: "TurnRecord") -> "tuple[Reason, ...]":

@@ -157,6 +157,9 @@ LESSON_NOTED = "LessonNoted"
 LESSON_CHANGED = "LessonChanged"
 LESSONS_TOLD = "LessonsTold"
 RELAPSE_SEEN = "RelapseSeen"
+RESCUE_MADE = "RescueMade"
+RESCUE_SETTLED = "RescueSettled"
+RESCUES_DROPPED = "RescuesDropped"
 
 KINDS = (
     LINE_STARTED,
@@ -196,6 +199,9 @@ KINDS = (
     LESSON_CHANGED,
     LESSONS_TOLD,
     RELAPSE_SEEN,
+    RESCUE_MADE,
+    RESCUE_SETTLED,
+    RESCUES_DROPPED,
 )
 """Every kind that this program knows; newer ones may write others."""
 

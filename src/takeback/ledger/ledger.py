@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
     from takeback.disk.sqlite import Connection
     from takeback.ledger.beyond.lessons import Lessons
+    from takeback.ledger.beyond.rescues import Rescues
     from takeback.ledger.checkpoints import Checkpoints, Deltas, Losses, Names
     from takeback.ledger.events import Event
     from takeback.ledger.journal import Journals, Plans
@@ -102,7 +103,6 @@ class Ledger:
         return int(number)
 
     def _connect(self) -> "Connection":
-        """One more connection, for another thread."""
         from takeback.ledger import database
 
         return connect(self.path) if self._unwritable is None else database.load(self.path)
@@ -121,7 +121,6 @@ class Ledger:
         return db
 
     def _copy(self, problem: "sqlite.OperationalError") -> "Connection":
-        """A copy to read, where the disk takes no writes."""
         from takeback.ledger import database
 
         if not database.is_unwritable(problem):
@@ -260,7 +259,6 @@ class Ledger:
 
     @cached_property
     def forgets(self) -> "Forgets":
-        """The row of a forget under way, and what forgets ask."""
         from takeback.ledger.retention import Forgets
 
         return Forgets(self._reader, self._transaction)
@@ -270,6 +268,12 @@ class Ledger:
         from takeback.ledger.beyond.lessons import Lessons
 
         return Lessons(self._reader)
+
+    @cached_property
+    def rescues(self) -> "Rescues":
+        from takeback.ledger.beyond.rescues import Rescues
+
+        return Rescues(self._reader)
 
     # -- reading ---------------------------------------------------------------------------
 

@@ -12,7 +12,8 @@ if TYPE_CHECKING:
 
     Apply = Callable[[Tables, Event, Mapping[str, object]], None]
 
-_LESSONS = ("LessonNoted", "LessonChanged", "LessonsTold", "RelapseSeen")
+_RESCUES = ("RescueMade", "RescueSettled", "RescuesDropped")
+_LESSONS = ("LessonNoted", "LessonChanged", "LessonsTold", "RelapseSeen", "SessionTold")
 
 
 def find(kind: str) -> "Apply | None":
@@ -21,4 +22,8 @@ def find(kind: str) -> "Apply | None":
         from takeback.ledger.beyond import lessons
 
         return lessons.FOLLOW[kind]
+    if kind in _RESCUES:
+        from takeback.ledger.beyond import rescues
+
+        return rescues.FOLLOW[kind]
     return None

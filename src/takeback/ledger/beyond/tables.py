@@ -16,5 +16,15 @@ CREATE TABLE relapses (
 CREATE UNIQUE INDEX relapses_of_turn ON relapses (turn, restore);
 """
 
-NAMES = ("lessons", "lessons_told", "relapses")
+RESCUES = """
+CREATE TABLE rescues (
+    number INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, event INTEGER NOT NULL,
+    at INTEGER NOT NULL, turn INTEGER, step INTEGER, line INTEGER, state TEXT NOT NULL,
+    areas TEXT NOT NULL, tops TEXT NOT NULL, digest TEXT NOT NULL, files INTEGER NOT NULL,
+    bytes INTEGER NOT NULL, beyond INTEGER NOT NULL);
+CREATE INDEX rescues_of_turn ON rescues (turn) WHERE turn IS NOT NULL;
+CREATE INDEX rescues_there ON rescues (number) WHERE state <> 'dropped';
+"""
+
+NAMES = ("lessons", "lessons_told", "relapses", "rescues")
 """All of them; they follow from events, as the other projections do."""
