@@ -67,6 +67,7 @@ PUBLIC = (
     "Usage",
     "UsageError",
     "Verification",
+    "memory",
     "open",
 )
 

@@ -491,6 +491,7 @@ class Planner:
             covers=covers,
             raw_paths=chosen.paths,
             raw_marked=self._marked(draft),
+            cursor=references.cursor_of(self._ledger, meant),
         )
 
     def _lost_since(self, row: "CheckpointRow", then: View, chosen: Chosen) -> "tuple[Loss, ...]":
