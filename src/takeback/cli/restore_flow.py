@@ -161,6 +161,7 @@ class RestoreCommand:
         self._restored = project.reader.restored()
         self._contents = Contents(project, screen.masker)
         self._conversation = Conversation(given, project)
+        self.only = self._conversation.only
 
     def _check_options(self) -> None:
         if self._is_interactive and (self._agreed or self._is_trial or not self._screen.can_pick):
