@@ -79,12 +79,10 @@ class Tokens(Group):
 
     def captured(self, before: int, after: "int | None") -> "tuple[Captured, ...]":
         """The tokens at two coordinates, those of the memory of sessions among them."""
-        then, now = self.at(before), self.at(after or NOW)
+        old = {name: row.token for name, row in self.at(before).items()}
         found = [
-            Captured(
-                name, row.kind, then[name].token if name in then else "", row.token, row.problem
-            )
-            for name, row in sorted(now.items())
+            Captured(name, row.kind, old.get(name, ""), row.token, row.problem)
+            for name, row in sorted(self.at(after or NOW).items())
         ]
         epochs = memory.Memory(self._reader)
         for id, number in epochs.sessions():
