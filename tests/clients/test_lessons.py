@@ -82,3 +82,17 @@ def test_a_relapse_is_told_before_the_turn_ends(kind: type[Client], place: Place
     assert relapse["paths"] == [{"path": "fast.py"}]
     assert "brought back 6 of 7 undone lines" in place.takeback("log")
     assert json.dumps(place.turns()[0]["relapses"]) == "[]"
+
+
+def test_after_compaction_it_is_read_again(place: Place) -> None:
+    """Claude Code replaces the conversation by a summary, which may say nothing of it."""
+    client = ClaudeCode(place)
+    taken_back(place, client)
+    client.session = ""
+    client.prompt(place.model.plays("go on now"))
+    assert lesson_in(place, "go on now") == 1
+    client.prompt("/compact")
+    client.prompt(place.model.plays("after it"))
+    assert lesson_in(place, "after it") == 1
+    client.prompt(place.model.plays("and on"))
+    assert lesson_in(place, "and on") == 1
