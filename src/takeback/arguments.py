@@ -25,14 +25,20 @@ if TYPE_CHECKING:
             """Its id."""
 
     Named = str | WithId
+    Only = str | Iterable[str]
 
-    class Options(TypedDict, total=False):
-        """How a restore is done."""
+    class Applied(TypedDict, total=False):
+        """How a plan is applied."""
 
         because: str
         keep_mtime: bool
         yes: bool
         asker: str
+        only_own: bool
+
+    class Options(Applied, total=False):
+        """How a restore is done."""
+
         request: str | None
 
     class Which(TypedDict, total=False):
@@ -50,10 +56,10 @@ if TYPE_CHECKING:
 
 
 PUBLIC = """
-    apply checkpoint checkpoints close compare continue_forgetting extract forget gc git_dir id keep
-    kept lessons log on_restore origin plan_redo plan_rollback plan_undo read rebuild recorded
-    recovered redo release rescued rollback root session sessions status turn undo usage usage_by
-    verify
+    apply checkpoint checkpoints close compare continue_forgetting extract forget gc git_dir id
+    keep kept lessons log on_restore origin plan_redo plan_rollback plan_undo read rebuild
+    recorded recovered redo register release rescued retry_participants rollback root session
+    sessions status turn undo usage usage_by verify
 """.split()
 """What `dir(project)` lists, and docs/python.md describes."""
 
@@ -71,6 +77,7 @@ def undo_of(
     shared: bool,
     *,
     by_hunk: bool = False,
+    only: "Only" = (),
 ) -> "Description":
     from takeback.model.plan import Description
 
@@ -85,6 +92,7 @@ def undo_of(
         decide=_decided(decide),
         shared=shared,
         by_hunk=by_hunk,
+        only=only_of(only),
     )
 
 
@@ -95,6 +103,7 @@ def redo_of(
     decide: "Decide",
     *,
     by_hunk: bool = False,
+    only: "Only" = (),
 ) -> "Description":
     from takeback.model.plan import Description
 
@@ -106,13 +115,31 @@ def redo_of(
         paths=paths_of(paths),
         decide=_decided(decide),
         by_hunk=by_hunk,
+        only=only_of(only),
     )
 
 
-def rollback_to(ref: "Named", session: "str | None", paths: "Paths") -> "Description":
+def rollback_to(
+    ref: "Named", session: "str | None", paths: "Paths", only: "Only" = ()
+) -> "Description":
     from takeback.model.plan import Description
 
-    return Description(ROLLBACK, (name_of(ref),), session=session, paths=paths_of(paths))
+    chosen = only_of(only)
+    return Description(
+        ROLLBACK, (name_of(ref),), session=session, paths=paths_of(paths), only=chosen
+    )
+
+
+def only_of(only: "Only") -> "tuple[str, ...]":
+    """What may move: a list, or words with commas between them; nothing means everything."""
+    from takeback.model.participants import EVERY
+
+    words = only.split(",") if isinstance(only, str) else only
+    chosen = tuple(dict.fromkeys(word.strip() for word in words if word.strip()))
+    for word in chosen:
+        if word not in EVERY:
+            raise UsageError(f"`{word}` cannot be moved alone", hint=f"use {', '.join(EVERY)}")
+    return chosen
 
 
 def _decided(decide: "Decide") -> "str | Decisions":

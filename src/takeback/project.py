@@ -9,6 +9,7 @@ from takeback.capture.workspace import Workspace
 from takeback.disk.failures import FailingAs
 from takeback.disk.home import Home, Root
 from takeback.errors import CaptureError, TakebackError
+from takeback.model.words import MINUTES
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
     from typing import Self, Unpack
 
     from takeback.agents.resume import Resumed
-    from takeback.arguments import AnyPath, Decide, Named, Options, Paths, Which
+    from takeback.arguments import AnyPath, Applied, Decide, Named, Only, Options, Paths, Which
     from takeback.history.compare import Comparison
     from takeback.history.reader import HistoryReader
     from takeback.lessons.lessons import Lessons
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
         Verification,
     )
     from takeback.model.tree import Entry
-    from takeback.ports import Progress
+    from takeback.ports import Participant, Progress
     from takeback.recorder import Recorder
     from takeback.session import Session
     from takeback.undo.restorer import Restorer
@@ -58,7 +59,6 @@ class Project:
         return f"<takeback.Project {self.root!r} {self.id}>"
 
     def __dir__(self) -> "list[str]":
-        # The other names are for our own doors, and may change without notice.
         return [*(name for name in object.__dir__(self) if name.startswith("__")), *PUBLIC]
 
     # -- opening ---------------------------------------------------------------------------
@@ -98,10 +98,7 @@ class Project:
         join: "str | None" = None,
         yes: bool = False,
     ) -> "Self":
-        """Let the history of a known project go on in this folder, or begin a new one here.
-
-        `yes` consents to take a history from a folder that it belongs to; it can be joined again.
-        """
+        """Let a known history go on in this folder, or begin a new one; `yes` takes it away."""
         with FailingAs(TakebackError, "nothing was decided"):
             found = location.relocate(path, home=home, user_home=user_home, join=join, yes=yes)
             return cls(found.root, found.home, found.instead_of)
@@ -209,11 +206,9 @@ class Project:
 
         `safe_points` says how often checkpoints are made: at each `turn`, around each `step`
         that may write (the default), or around every `call`. A session that is `held` ends with
-        this process; hooks, which are a process each, hold none. Another process that begins the
-        same one takes it over, and ends its turn; with `beside` it gets one of its own while
-        the first is alive. `inside` is the turn that this agent was started in, such as one of
-        `takeback run`: until the agent ends the session, what it tells of itself goes before
-        what can be told from outside.
+        this process; hooks hold none. Another process that begins the same one takes it over, and
+        ends its turn; with `beside` it gets one of its own while the first is alive. `inside` is
+        the turn that this agent was started in, such as one of `takeback run`.
         """
         from takeback.session import Session
 
@@ -298,20 +293,13 @@ class Project:
     def read(
         self, ref: "str | None", path: "AnyPath", *, inside: "AnyPath" = b""
     ) -> "Iterator[bytes]":
-        """What a file held in a state, piece by piece; `@` or None is now.
-
-        Every byte is verified by the end. An error about the path comes at once.
-        """
+        """What a file held in a state, piece by piece, verified by the end; `@` is now."""
         return self.reader.read(ref, os.fsencode(path), os.fsencode(inside))
 
     def rescued(
         self, restore: str, path: "AnyPath", *, inside: "AnyPath" = b""
     ) -> "Iterator[bytes]":
-        """What somebody saved while a restore ran, and is in the store only, piece by piece.
-
-        `restore` is the id of the restore, or the beginning of it. An error about the path comes
-        at once.
-        """
+        """What somebody saved while a restore ran, and is in the store only, piece by piece."""
         from takeback.undo import rescue
 
         with FailingAs(TakebackError, "the store could not be read"):
@@ -358,11 +346,14 @@ class Project:
         decide: "Decide" = "",
         shared: bool = False,
         by_hunk: bool = False,
+        only: "Only" = (),
         inside: "AnyPath" = b"",
+        minutes: int = MINUTES,
     ) -> "Plan":
         """What `undo` would do, `by_hunk` with the hunks of each text; nothing is written."""
-        what = undo_of(turn, session, whole_session, paths, decide, shared, by_hunk=by_hunk)
-        return self._plan(what, inside)
+        which = (turn, session, whole_session, paths, decide, shared)
+        what = undo_of(*which, by_hunk=by_hunk, only=only)
+        return self._plan(what.replace(minutes=minutes), inside)
 
     def plan_redo(
         self,
@@ -372,10 +363,12 @@ class Project:
         paths: "Paths" = (),
         decide: "Decide" = "",
         by_hunk: bool = False,
+        only: "Only" = (),
         inside: "AnyPath" = b"",
     ) -> "Plan":
         """What `redo` would do. The tree is looked at, and nothing in it is written."""
-        return self._plan(redo_of(turn, session, paths, decide, by_hunk=by_hunk), inside)
+        what = redo_of(turn, session, paths, decide, by_hunk=by_hunk, only=only)
+        return self._plan(what, inside)
 
     def plan_rollback(
         self,
@@ -383,14 +376,20 @@ class Project:
         *,
         session: "str | None" = None,
         paths: "Paths" = (),
+        only: "Only" = (),
         inside: "AnyPath" = b"",
+        minutes: int = MINUTES,
     ) -> "Plan":
         """What `rollback` would do. The tree is looked at, and nothing in it is written."""
-        return self._plan(rollback_to(ref, session, paths), inside)
+        what = rollback_to(ref, session, paths, only)
+        return self._plan(what.replace(minutes=minutes), inside)
 
-    def apply(
-        self, plan: "Named", *, because: str = "", keep_mtime: bool = False, yes: bool = False
-    ) -> "Report":
+    def planned(self, plan: str) -> "Plan":
+        """A plan that was shown, as it is made now; for our own doors."""
+        with FailingAs(TakebackError, "nothing was planned"), self.workspace.held():
+            return self._restorer(b"").plan_again(plan)
+
+    def apply(self, plan: "Named", **options: "Unpack[Applied]") -> "Report":
         """Do what a plan says, given it or its id, also in another process, for some minutes.
 
         It is planned again. If a path that it touches changed since, or a folder that it makes or
@@ -399,14 +398,10 @@ class Project:
 
         `because` is kept with the event. Restored files get the present time, or with
         `keep_mtime` the one they had. `yes` consents to what the plan calls doubts; conflicts
-        it does not resolve.
+        it does not resolve. `asker` is the session that asks: its next call is not refused. With
+        `only_own`, a plan that touches more than that session's own changes is refused.
         """
-        return self._carry_out(
-            b"",
-            lambda restorer: restorer.apply(
-                name_of(plan), because=because, keep_mtime=keep_mtime, yes=yes
-            ),
-        )
+        return self._carry_out(b"", lambda restorer: restorer.apply(name_of(plan), **options))
 
     def undo(
         self,
@@ -417,6 +412,7 @@ class Project:
         paths: "Paths" = (),
         decide: "Decide" = "",
         shared: bool = False,
+        only: "Only" = (),
         inside: "AnyPath" = b"",
         **options: "Unpack[Options]",
     ) -> "Report":
@@ -428,7 +424,7 @@ class Project:
         where turns are looked for; `whole_session` takes back all that one did. `shared` takes
         along what may be another session's.
         """
-        what = undo_of(turn, session, whole_session, paths, decide, shared)
+        what = undo_of(turn, session, whole_session, paths, decide, shared, only=only)
         return self._carry_out(inside, lambda restorer: restorer.carry_out(what, **options))
 
     def redo(
@@ -438,11 +434,12 @@ class Project:
         session: "str | None" = None,
         paths: "Paths" = (),
         decide: "Decide" = "",
+        only: "Only" = (),
         inside: "AnyPath" = b"",
         **options: "Unpack[Options]",
     ) -> "Report":
         """Put back what was undone last, or the turn that is named."""
-        what = redo_of(turn, session, paths, decide)
+        what = redo_of(turn, session, paths, decide, only=only)
         return self._carry_out(inside, lambda restorer: restorer.carry_out(what, **options))
 
     def rollback(
@@ -451,15 +448,26 @@ class Project:
         *,
         session: "str | None" = None,
         paths: "Paths" = (),
+        only: "Only" = (),
         inside: "AnyPath" = b"",
         **options: "Unpack[Options]",
     ) -> "Report":
         """Bring everything, or some paths, back to a state, exactly, whoever changed it since.
 
-        With a `session`, `@~N` counts its turns only.
+        With a `session`, `@~N` counts its turns only. `only` says what may move.
         """
-        what = rollback_to(ref, session, paths)
+        what = rollback_to(ref, session, paths, only)
         return self._carry_out(inside, lambda restorer: restorer.carry_out(what, **options))
+
+    def register(self, participant: "Participant") -> None:
+        """Let state beside the files move with them, as long as this project is open here."""
+        with FailingAs(TakebackError, "nothing was registered"), self.workspace.held():
+            self.workspace.participants.register(participant)
+
+    def retry_participants(self, name: str = "") -> "tuple[Reason, ...]":
+        """Repeat what restores decided about participants and could not do; what became of it."""
+        with FailingAs(TakebackError, "nothing was changed"), self.workspace.held():
+            return tuple(self.workspace.participants.go_on(name=name))
 
     def on_restore(self, listener: "Callable[[Report], None]") -> None:
         """Call `listener` after each restore that this project makes, without the lock."""

@@ -25,7 +25,7 @@ CROWDED = {
     "takeback.disk": 13,
     "takeback.ledger": 16,
     "takeback.model": 15,
-    "takeback.undo": 13,
+    "takeback.undo": 15,
     "takeback.upkeep": 12,
     "takeback.worktree": 13,
 }

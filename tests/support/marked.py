@@ -15,8 +15,11 @@ from pathlib import Path
 from typing import Any
 
 import takeback
+from takeback.effects import rescue
 from takeback.ledger import events
 from takeback.ledger.events import NewEvent, pack_facts
+from takeback.model.effects import DELETE, Judgement, Target
+from takeback.model.reasons import Reason
 from takeback.objects.pack_merge import Piece, merge
 from takeback.objects.pack_read import PackFile
 from takeback.objects.pack_write import discard_pack
@@ -65,6 +68,7 @@ def plant(tree: Path, home: Path) -> dict[str, str]:
         _events(project, gone)
         ids["packs"] = " ".join(project.workspace.ledger.packs())
         _merge_packs(project)
+        _rescues(project, tree)
         (tree / "plain").write_text("three\n")
         ids["last"] = project.checkpoint(f"in the log of the database {MARK}").id
         _leftovers(tree, Path(os.fsdecode(project.git_dir)).parent)
@@ -132,6 +136,29 @@ def _merge_packs(project: takeback.Project) -> None:
         store.objects.close()
         for name in packs:
             discard_pack(store.packs_dir + b"/" + name.encode())
+
+
+def _rescues(project: takeback.Project, tree: Path) -> None:
+    """What was saved in the store before commands that destroy, and in a folder beside it."""
+    notes = tree.parent / f"notes-{MARK}"
+    notes.mkdir()
+    (notes / "name").write_text("harmless\n")
+    other = tree.parent / "others"
+    other.mkdir()
+    (other / "content").write_text(f"rescued {MARK}\n")
+    (other / "link").symlink_to(f"to/{MARK}")
+    (other / "plain").write_text("stays in the rescue\n")
+    work = project.workspace
+    for folder in (notes, other):
+        target = Target(os.fsencode(folder), DELETE, is_recursive=True)
+        judged = Judgement("destructive", "test", Reason("test"), targets=(target,))
+        with project.session("agent", held=False) as session, session.turn("rescued") as turn:
+            with turn.step("Bash", {"command": "rm"}) as step:
+                with work.held():
+                    rescue.before(work, step.id, judged)
+                shutil.rmtree(folder)
+            with work.held():
+                rescue.after(work, step.id)
 
 
 def _leftovers(tree: Path, store: Path) -> None:

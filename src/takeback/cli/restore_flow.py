@@ -16,7 +16,6 @@ from takeback.errors import (
     UsageError,
 )
 from takeback.model import words as terms
-from takeback.model.plan import MINUTES
 from takeback.model.text.masking import CLOSED
 from takeback.model.text.safe_text import safe, shell_word
 from takeback.model.tree import FOLDER
@@ -284,7 +283,7 @@ class RestoreCommand:
         options = [f"--because {shell_word(self._because)}"] if self._because else []
         options += [f"--{name}" for name in ("keep-mtime", "resume") if self._given.has(name)]
         call = self._call("apply", plan.id, *options, paths=[])
-        return f"`{call}` applies this plan within {MINUTES} minutes"
+        return f"`{call}` applies this plan within {terms.MINUTES} minutes"
 
     def _preview(self, plan: "Plan") -> None:
         plan_text.preview(plan, self._screen, self._contents)

@@ -157,6 +157,12 @@ LESSON_NOTED = "LessonNoted"
 LESSON_CHANGED = "LessonChanged"
 LESSONS_TOLD = "LessonsTold"
 RELAPSE_SEEN = "RelapseSeen"
+PARTICIPANTS_CAPTURED = "ParticipantsCaptured"
+PARTICIPANTS_MOVED = "ParticipantsMoved"
+MEMORY_CHANGED = "MemoryChanged"
+RESCUE_MADE = "RescueMade"
+RESCUE_SETTLED = "RescueSettled"
+RESCUES_DROPPED = "RescuesDropped"
 
 KINDS = (
     LINE_STARTED,
@@ -196,6 +202,12 @@ KINDS = (
     LESSON_CHANGED,
     LESSONS_TOLD,
     RELAPSE_SEEN,
+    PARTICIPANTS_CAPTURED,
+    PARTICIPANTS_MOVED,
+    MEMORY_CHANGED,
+    RESCUE_MADE,
+    RESCUE_SETTLED,
+    RESCUES_DROPPED,
 )
 """Every kind that this program knows; newer ones may write others."""
 

@@ -353,6 +353,7 @@ def _replace_changes(to: Tables, turn: "int | None", changes: "list[object]") ->
         from takeback.ledger import checkpoints
 
         checkpoints.count_losses(to.db, turn)
+    follow.changes(to, turn)
 
 
 # -- steps ---------------------------------------------------------------------------------
@@ -483,10 +484,7 @@ def _restore_applied(to: Tables, event: "Event", said: "Said") -> None:
         from takeback.ledger import outside
 
         outside.follow_restore(to.db, number, _list(said["outside"]))
-    if said.get("because"):
-        from takeback.ledger.beyond import lessons
-
-        lessons.follow_restore(to, event, said, number)
+    follow.restore(to, event, said, number)
 
 
 def _outside_seen(to: Tables, event: "Event", said: "Said") -> None:

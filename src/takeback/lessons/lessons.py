@@ -80,9 +80,12 @@ class Lessons:
         session: str = "",
         turn: str = "",
         restore: str = "",
+        by_agent: bool = False,
         request: "str | None" = None,
     ) -> Lesson:
         """Note a lesson. With a `session` it is an agent's, and waits until the user accepts it.
+
+        So does one `by_agent`, if nobody knows the session.
 
         `restore` or `turn` is what it is about. A second call with the same `request` returns what
         the first one did.
@@ -93,7 +96,7 @@ class Lessons:
                 return self.get(str(known.payload["lesson"]))
             said = self._about(session, turn, restore)
             id = ids.from_entropy(os.urandom(8))
-            is_agent = bool(session) or self._ledger.lessons.agent_at_work() is not None
+            is_agent = by_agent or bool(session) or self._ledger.lessons.agent_at_work() is not None
             said |= {"lesson": id, "text": _words(text), "source": AGENT if is_agent else USER}
             self._record(events.LESSON_NOTED, said, request)
             return self.get(id)

@@ -150,6 +150,10 @@ class Planner:
         decided._with_shared = shared
         return decided
 
+    def look_outside(self, path: bytes) -> "Entry | None":
+        """The file at a path outside the project, which the store holds now; None if it cannot."""
+        return self._look([path])[path].entry
+
     # -- undo and redo ---------------------------------------------------------------------
 
     def undo(
@@ -487,6 +491,7 @@ class Planner:
             covers=covers,
             raw_paths=chosen.paths,
             raw_marked=self._marked(draft),
+            cursor=references.cursor_of(self._ledger, meant),
         )
 
     def _lost_since(self, row: "CheckpointRow", then: View, chosen: Chosen) -> "tuple[Loss, ...]":

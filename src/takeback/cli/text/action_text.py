@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from takeback.model.reasons import Fact, Reason
 
 WORDS = {
+    "apply-plan": "`takeback apply {plan}` applies it",
     "begin": "`takeback checkpoint` makes this folder a project",
     "checkpoint": "`takeback checkpoint` makes the first one",
     "choose-folder": "change to a project folder, or name one with -C DIR",
@@ -58,6 +59,7 @@ WORDS = {
     "removes the store nevertheless",
     "restore-folder": "`takeback projects --restore {id} {path}` restores the folder",
     "resume-all": "`takeback resume` lets all of them go on",
+    "retry-participant": "`takeback participant retry {name}` tries again",
     "rollback": "`takeback rollback {ref}` restores that state",
     "rollback-anywhere": "`takeback rollback REF` restores any state",
     "rollback-first": "`takeback rollback {ref}` restores its first state",
@@ -75,6 +77,7 @@ WORDS = {
     "undo-together": "`takeback undo {turns}` takes back what only these turns share",
     "undo-turn-at": "`takeback undo -C {path}` takes back its last turn",
     "verify": "`takeback verify` shows what is damaged",
+    "without-participants": "`takeback {words} --only {only}` leaves it out",
     "verify-paths": "`takeback verify` names its paths; check them",
 }
 

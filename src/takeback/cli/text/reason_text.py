@@ -78,6 +78,17 @@ _PLAIN = {
         "saved just before it was replaced; `takeback show {checkpoint} {at}` prints it"
     ),
     reasons.IN_CHECKPOINT: "`takeback show {checkpoint} PATH` prints it",
+    reasons.UNKNOWN_TARGET: "which files `{text}` means is unknown before it runs",
+    reasons.TOO_MANY_TO_SAVE: "too much to save in time: only {count} entries are saved",
+    reasons.TOO_LARGE_TO_COPY: "too large to copy ({size} bytes)",
+    reasons.NO_ROOM_TO_COPY: "not enough free space to copy it ({size} bytes)",
+    reasons.CANNOT_BE_SAVED: "cannot be saved: {why}",
+    reasons.HOLDS_STORE: "it holds Takeback's own store",
+    reasons.RESCUED_CHANGED: "its rescued copy was changed under another name",
+    reasons.RESCUE_DAMAGED: "the rescue {rescue} lost the content of `{path}` (and {more} more)",
+    reasons.RESCUED_LOST: "its rescued copy is gone",
+    reasons.THERE_AGAIN: "it is there again, so it is kept; its rescued copy stays, too",
+    reasons.GIT_STAYS: "Takeback never writes to a `.git` that is there",
     reasons.RESTORE_RUNS: "a restore is running",
     reasons.TOO_MUCH_TO_READ: (
         "{files} files may have changed, too many to read here; `takeback diff --stat` reads them"
@@ -85,6 +96,21 @@ _PLAIN = {
     reasons.NOT_LOOKED_AT: "{problem}",
     reasons.STILL_OPEN: (
         "a program still has the old file open: what it writes is saved in the store"
+    ),
+    reasons.STATE_UNKNOWN: "its state then is not known",
+    reasons.STATE_SINCE: "it changed since",
+    reasons.NOT_AT_TAIL: "later turns were not undone",
+    reasons.NOT_REACHED: "it cannot be reached: {problem}",
+    reasons.NOT_REGISTERED: "no program that runs Takeback here registered it",
+    reasons.MOVE_FAILED: "{problem}",
+    reasons.PARTICIPANT_MOVED: "`{name}` is now as the restore `{restore}` decided",
+    reasons.PARTICIPANT_FAILED: (
+        "`{name}` is not yet as the restore `{restore}` decided: {problem};"
+        " `takeback participant retry {name}` tries again"
+    ),
+    reasons.PARTICIPANT_WAITS: (
+        "`{name}` waits until its program registers it: then it becomes as the restore"
+        " `{restore}` decided"
     ),
     reasons.RESTORE_OPEN: "a restore was interrupted, and {problem}",
     reasons.NOT_TAKEN_BACK: "{problem}; " + HOW_TO_FREE,
@@ -222,6 +248,7 @@ _STATES = {
     "packs-fit": "{counted}, each with a matching index",
     "view-fits": "its refs match the ledger",
     "cache-fits": "matches the newest checkpoint",
+    "rescues-fit": "{count} kept, {bytes} bytes that no other file has",
     "no-cache": "none, so the next checkpoint reads everything",
     "no-folder-to-look-at": "not checked: the project's folder is gone",
     "none": "none",
@@ -467,6 +494,27 @@ def _outside_changes(facts: "Facts") -> str:
     return f"this also changes {files} outside the project: {shown(paths, _MOST_NAMED)}"
 
 
+def _in_conflict(facts: "Facts") -> str:
+    return f"in conflict with what others changed since: {shown(facts['paths'], _MOST_NAMED)}"
+
+
+def _outside_project(facts: "Facts") -> str:
+    return f"outside the project: {shown(facts['paths'], _MOST_NAMED)}"
+
+
+def _of_others(facts: "Facts") -> str:
+    paths = facts["paths"]
+    return f"you or other sessions changed {shown(paths, _MOST_NAMED)}, too"
+
+
+def _turns_of_others(facts: "Facts") -> str:
+    return f"it takes back {count(len(facts['turns']), 'turn')} of other sessions"
+
+
+def _others_at_work(facts: "Facts") -> str:
+    return f"at work on these files now: {', '.join(facts['agents'])}"
+
+
 def _uncovered_changed(facts: "Facts") -> str:
     return f"not covered, and changed since: {shown(facts['paths'], _MOST_NAMED)}"
 
@@ -535,6 +583,11 @@ _MADE: "dict[str, Callable[[Facts], str]]" = {
     reasons.UNKNOWN_AUTHOR: _unknown_author,
     reasons.OUTSIDE_CHANGES: _outside_changes,
     reasons.OUTSIDE_STAYS: _outside_stays,
+    reasons.IN_CONFLICT: _in_conflict,
+    reasons.OUTSIDE_PROJECT: _outside_project,
+    reasons.OF_OTHERS: _of_others,
+    reasons.TURNS_OF_OTHERS: _turns_of_others,
+    reasons.OTHERS_AT_WORK: _others_at_work,
     reasons.TAKEN_BACK: _taken_back,
     reasons.RESTORE_STUCK: _stuck,
     reasons.LISTENERS_WRONG: _listeners_wrong,

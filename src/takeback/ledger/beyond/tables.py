@@ -16,5 +16,45 @@ CREATE TABLE relapses (
 CREATE UNIQUE INDEX relapses_of_turn ON relapses (turn, restore);
 """
 
-NAMES = ("lessons", "lessons_told", "relapses")
+PARTICIPANTS = """
+CREATE TABLE tokens (
+    number INTEGER PRIMARY KEY, event INTEGER NOT NULL, at INTEGER NOT NULL,
+    line INTEGER NOT NULL, name TEXT NOT NULL, kind TEXT NOT NULL, token TEXT NOT NULL,
+    mark TEXT NOT NULL, source INTEGER NOT NULL, problem TEXT NOT NULL);
+CREATE INDEX tokens_of_name ON tokens (line, name, event);
+CREATE TABLE moves (
+    restore INTEGER NOT NULL, name TEXT NOT NULL, kind TEXT NOT NULL, how TEXT NOT NULL,
+    token TEXT NOT NULL, before TEXT NOT NULL, state TEXT NOT NULL, problem TEXT NOT NULL,
+    line INTEGER NOT NULL, event INTEGER NOT NULL, PRIMARY KEY (restore, name));
+CREATE INDEX moves_owed ON moves (line, state) WHERE state <> 'done';
+CREATE TABLE aborts (
+    restore TEXT NOT NULL, name TEXT NOT NULL, line INTEGER NOT NULL, event INTEGER NOT NULL,
+    PRIMARY KEY (restore, name));
+CREATE TABLE memory (
+    number INTEGER PRIMARY KEY, event INTEGER NOT NULL, at INTEGER NOT NULL,
+    session INTEGER NOT NULL, layer TEXT NOT NULL, key TEXT NOT NULL, value TEXT,
+    persistent INTEGER NOT NULL);
+CREATE INDEX memory_of_key ON memory (session, layer, key, number);
+CREATE INDEX memory_by_event ON memory (event);
+"""
+
+RESCUES = """
+CREATE TABLE rescues (
+    number INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, event INTEGER NOT NULL,
+    at INTEGER NOT NULL, turn INTEGER, step INTEGER, line INTEGER, state TEXT NOT NULL,
+    areas TEXT NOT NULL, tops TEXT NOT NULL, digest TEXT NOT NULL, files INTEGER NOT NULL,
+    bytes INTEGER NOT NULL, beyond INTEGER NOT NULL);
+CREATE INDEX rescues_of_turn ON rescues (turn) WHERE turn IS NOT NULL;
+CREATE INDEX rescues_there ON rescues (number) WHERE state <> 'dropped';
+"""
+
+NAMES = (
+    "lessons", "lessons_told", "relapses", "rescues", "tokens", "moves", "aborts", "memory",
+)  # fmt: skip
 """All of them; they follow from events, as the other projections do."""
+
+SOURCES = (
+    "SELECT t.source FROM tokens t WHERE t.event > horizon OR NOT EXISTS (SELECT 1 FROM tokens n"
+    " WHERE n.line = t.line AND n.name = t.name AND n.event > t.event AND n.event <= horizon)"
+)
+"""The captures whose content is needed: in effect at the horizon, or named since."""
