@@ -96,3 +96,18 @@ def test_after_compaction_it_is_read_again(place: Place) -> None:
     assert lesson_in(place, "after it") == 1
     client.prompt(place.model.plays("and on"))
     assert lesson_in(place, "and on") == 1
+
+
+def test_a_relapse_by_a_command_that_fails_is_told_at_the_stop(place: Place) -> None:
+    """Claude Code reads nothing of ours with a failure; it goes on once when it wants to stop."""
+    client = ClaudeCode(place)
+    taken_back(place, client)
+    client.session = ""
+    (place.scratch / "code").write_text(CODE)
+    shell = client.shell(f"cp {place.scratch}/code fast.py; exit 3")
+    client.prompt(place.model.plays("make it faster", shell))
+    heard = place.model.wait_for("make it faster", 2).text
+    assert "Stop hook feedback:\\nTakeback: you brought back" in heard
+    assert HOSTILE not in heard
+    assert len([each for each in place.model.requests if each.prompt == "make it faster"]) == 3
+    assert "brought back" in place.takeback("log")
