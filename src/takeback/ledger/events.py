@@ -157,6 +157,10 @@ LESSON_NOTED = "LessonNoted"
 LESSON_CHANGED = "LessonChanged"
 LESSONS_TOLD = "LessonsTold"
 RELAPSE_SEEN = "RelapseSeen"
+EFFECT_REPORTED = "EffectReported"
+EFFECT_COMPENSATED = "EffectCompensated"
+GUARD_MODE_SET = "GuardModeSet"
+GUARD_ALLOWED = "GuardAllowed"
 
 KINDS = (
     LINE_STARTED,
@@ -196,6 +200,10 @@ KINDS = (
     LESSON_CHANGED,
     LESSONS_TOLD,
     RELAPSE_SEEN,
+    EFFECT_REPORTED,
+    EFFECT_COMPENSATED,
+    GUARD_MODE_SET,
+    GUARD_ALLOWED,
 )
 """Every kind that this program knows; newer ones may write others."""
 

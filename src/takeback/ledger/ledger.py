@@ -10,6 +10,7 @@ from functools import cached_property
 from takeback.disk import operations, sqlite
 from takeback.errors import DamagedStoreError, UnknownReferenceError, UsageError
 from takeback.ledger import events, projections, schema
+from takeback.ledger.beyond.groups import Beyond
 from takeback.ledger.database import AsDamage, Connections, Reader, connect, require_file
 from takeback.ledger.events import (
     CHECKPOINT_TAKEN,
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
     from typing import Any, Protocol
 
     from takeback.disk.sqlite import Connection
-    from takeback.ledger.beyond.lessons import Lessons
     from takeback.ledger.checkpoints import Checkpoints, Deltas, Losses, Names
     from takeback.ledger.events import Event
     from takeback.ledger.journal import Journals, Plans
@@ -61,7 +61,7 @@ _NEEDED = (
 )
 
 
-class Ledger:
+class Ledger(Beyond):
     """The ledger of one project, as one of its lines sees it."""
 
     def __init__(
@@ -264,12 +264,6 @@ class Ledger:
         from takeback.ledger.retention import Forgets
 
         return Forgets(self._reader, self._transaction)
-
-    @cached_property
-    def lessons(self) -> "Lessons":
-        from takeback.ledger.beyond.lessons import Lessons
-
-        return Lessons(self._reader)
 
     # -- reading ---------------------------------------------------------------------------
 

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     Apply = Callable[[Tables, Event, Mapping[str, object]], None]
 
 _LESSONS = ("LessonNoted", "LessonChanged", "LessonsTold", "RelapseSeen")
+_EFFECTS = ("EffectReported", "EffectCompensated", "GuardModeSet", "GuardAllowed")
 
 
 def find(kind: str) -> "Apply | None":
@@ -21,4 +22,20 @@ def find(kind: str) -> "Apply | None":
         from takeback.ledger.beyond import lessons
 
         return lessons.FOLLOW[kind]
+    if kind in _EFFECTS:
+        from takeback.ledger.beyond import effects
+
+        return effects.FOLLOW[kind]
     return None
+
+
+def beside(to: "Tables", event: "Event", said: "Mapping[str, object]") -> None:
+    """Let the tables follow what an event about a step or a call also says of effects."""
+    if said.get("refusal") and event.kind == "CallRefused":
+        from takeback.ledger.beyond import effects
+
+        effects.follow_refusal(to, event, said)
+    elif event.kind == "StepStarted" and (said.get("effects") or said.get("allowed")):
+        from takeback.ledger.beyond import effects
+
+        effects.follow_step(to, event, said)

@@ -1,0 +1,1 @@
+"""What happened outside the files: the ledger of effects, and what the guard says before one."""
