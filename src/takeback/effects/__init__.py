@@ -1,1 +1,1 @@
-"""What happened outside the files: the ledger of effects, and what the guard says before one."""
+"""What happens outside the files of checkpoints: what is saved just before, and its record."""
