@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
     from takeback.agents.resume import Resumed
     from takeback.arguments import AnyPath, Decide, Named, Options, Paths, Which
+    from takeback.effects.effect_log import Effects
     from takeback.history.compare import Comparison
     from takeback.history.reader import HistoryReader
     from takeback.lessons.lessons import Lessons
@@ -163,6 +164,13 @@ class Project:
         return Lessons(self.workspace)
 
     @property
+    def effects(self) -> "Effects":
+        """What agents did outside the files."""
+        from takeback.effects.effect_log import Effects
+
+        return Effects(self.workspace)
+
+    @property
     def upkeep(self) -> "Upkeep":
         """Tends and repairs the store, for our own doors."""
         from takeback.upkeep.upkeep import Upkeep
@@ -203,6 +211,7 @@ class Project:
         held: bool = True,
         beside: bool = False,
         inside: "str | None" = None,
+        guard: str = "",
         request: "str | None" = None,
     ) -> "Session":
         """Begin a session, or go on with the one that the agent knows by its own `id`.
@@ -213,18 +222,18 @@ class Project:
         same one takes it over, and ends its turn; with `beside` it gets one of its own while
         the first is alive. `inside` is the turn that this agent was started in, such as one of
         `takeback run`: until the agent ends the session, what it tells of itself goes before
-        what can be told from outside.
+        what can be told from outside. `guard` is a mode for its steps, instead of the setting.
         """
         from takeback.session import Session
 
-        recorder = self.recorder(safe_points)
+        recorder = self.recorder(safe_points, guard)
         with FailingAs(TakebackError, "nothing was recorded"):
             found = recorder.start_session(
                 agent, id, title, held=held, beside=beside, inside=inside, request=request
             )
         return Session(recorder, self, found)
 
-    def recorder(self, safe_points: "str | None" = None) -> "Recorder":
+    def recorder(self, safe_points: "str | None" = None, guard: str = "") -> "Recorder":
         """Records sessions, turns and steps by their ids, for callers that are a process each."""
         from takeback.recorder import BY_STEP, SAFE_POINTS, Recorder
 
@@ -233,7 +242,7 @@ class Project:
         if setting not in SAFE_POINTS:
             rules.report_setting(f"`recording.safe_points` cannot be `{setting}`")
             setting = BY_STEP
-        return Recorder(self.workspace, safe_points or setting, self.schedule_gc)
+        return Recorder(self.workspace, safe_points or setting, self.schedule_gc, guard)
 
     # -- the log ---------------------------------------------------------------------------
 

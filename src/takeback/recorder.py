@@ -31,6 +31,7 @@ BY_TURN, BY_STEP, BY_CALL = "turn", "step", "call"
 SAFE_POINTS = (BY_TURN, BY_STEP, BY_CALL)
 """How often: at turns only; also around steps that may write; around every step."""
 
+_GUARDS = ("off", "watch", "ask", "autopilot")
 _SWITCH = "recording.on"
 _WATCH = "watch"
 _LONGEST_LABEL = 4000
@@ -47,8 +48,11 @@ class Recorder(Pausing):
         work: "Workspace",
         safe_points: str = BY_STEP,
         schedule_gc: "Callable[[], object]" = bool,
+        guard: str = "",
     ) -> None:
         super().__init__(work)
+        self.guard = _one_of(guard, ("", *_GUARDS), "a mode of the guard")
+        """The mode that a harness chose; empty for that of the settings."""
         self._schedule_gc = schedule_gc
         self._safe_points = _one_of(safe_points, SAFE_POINTS, "a choice of safe points")
 
@@ -481,6 +485,9 @@ class Recorder(Pausing):
             own = own.replace(payload={**own.payload, **code, **envelope}, detail=detail)
             facts = [*ending.of_steps(inside), own]
             self._conclude(facts, at, over, steps=[each.number for each in (row, *inside)])
+            from takeback.effects import rescue
+
+            rescue.after(self._work, step)
 
     def _to_close(self, step: str, kind: str, request: "str | None") -> "StepRow | None":
         """The step, if it is still open and this is no retry."""

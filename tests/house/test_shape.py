@@ -22,6 +22,7 @@ REGISTRIES = ("takeback.agents", "takeback.adapters", "takeback.cli.commands")
 
 CROWDED = {
     "takeback": 14,
+    "takeback.cli.text": 12,
     "takeback.disk": 13,
     "takeback.ledger": 16,
     "takeback.model": 15,

@@ -101,8 +101,8 @@ def _written(text: str) -> str:
 
 COMMANDS = tuple(
     """
-    checkpoint run watch undo redo rollback apply log show why diff sessions extract verify keep gc
-    usage forget relocate projects config doctor install uninstall pause resume off on
+    checkpoint run watch undo redo rollback apply log show why diff sessions effects extract verify
+    keep gc usage forget relocate projects config doctor install uninstall pause resume guard off on
     hook completion man demo
     """.split()
 )

@@ -13,7 +13,7 @@ import time
 from hashlib import sha256
 
 from takeback.effects import tamper
-from takeback.effects.verdict import ALLOW, MODES, OFF, WATCH, Verdict, verdict
+from takeback.effects.verdict import ALLOW, DENY, MODES, OFF, WATCH, Verdict, verdict
 from takeback.ledger import events
 from takeback.ledger.events import NewEvent
 from takeback.model import effects, ids, reasons, tools, words
@@ -24,11 +24,11 @@ from takeback.model.value import Value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
     from takeback.capture.workspace import Workspace
     from takeback.effects.tamper import Protected
-    from takeback.ledger.sessions import SessionRow
+    from takeback.model.rescued import Rescued
     from takeback.model.text.json_text import Json
 
     Row = tuple[str, str, str, str, str]
@@ -36,12 +36,11 @@ if TYPE_CHECKING:
 
 GUARD = "guard"
 """Why a call is refused: as `agents/refusals` has it."""
-FILES, GIT, LOCAL, UNKNOWN, COMMAND, TAMPER = "files", "git", "local", "unknown", "command", "tamper"
-"""Kinds of effects of which the judge names no target outside."""
 _TAMPER_RULE = "guard-tamper"
 _PRINT = 8
 """Hex digits by which a call is found again; too few to guess what it was."""
 _MOST = 20
+_DESTROYS = effects.gravity(effects.DESTRUCTIVE)
 _LONGEST = 400
 _TOLD_KEYS = ("description", "title", "explanation", "timeout", "timeout_ms")
 
@@ -67,7 +66,7 @@ class Call(Value):
         return "\n".join(_texts(self.given))
 
     @property
-    def print(self) -> str:
+    def trace(self) -> str:
         """What finds the same call again, whatever an agent tells about it."""
         own = [(str(k), str(v)) for k, v in self.given.items() if k not in _TOLD_KEYS]
         text = json_text.dumps([self.tool, *(f"{k}={v}" for k, v in sorted(own))])
@@ -133,7 +132,7 @@ def decide(
     made = Decision(call, judgement, said, mode, what)
     if said.answer == ALLOW and not said.needs_rescue:
         return made
-    known = work.ledger.effects.allowance(session, call.print)
+    known = work.ledger.effects.allowance(session, call.trace)
     if known is None:
         return made
     return made.replace(verdict=Verdict(captures=said.captures), allowed=known[0])
@@ -160,6 +159,28 @@ def _failed() -> Judgement:
     return Judgement(effects.OPAQUE, "error", Reason(reasons.GUARD_ERROR))
 
 
+# -- what is saved before ------------------------------------------------------------------
+
+
+def save(work: "Workspace", decision: Decision, step: str) -> "tuple[Rescued | None, str]":
+    """Save what a call would destroy; and what becomes of it, now that this is known."""
+    judgement, said = decision.judgement, decision.verdict
+    rescued = None
+    if judgement.targets or judgement.git:
+        from takeback.effects import rescue
+
+        rescued = rescue.before(work, step, judgement)
+    if not said.needs_rescue:
+        return rescued, said.answer
+    is_saved = rescued is not None and rescued.is_whole and not _destroys_outside(judgement)
+    return rescued, said.answer if is_saved else said.without_rescue
+
+
+def _destroys_outside(judgement: Judgement) -> bool:
+    """Whether a call destroys what is neither a file nor in git: a table, a volume."""
+    return any(effects.gravity(each.effect) >= _DESTROYS for each in judgement.outside)
+
+
 # -- what is recorded ----------------------------------------------------------------------
 
 
@@ -168,7 +189,7 @@ def step_facts(work: "Workspace", decision: "Decision | None") -> "dict[str, Jso
     if decision is None:
         return {}
     said: dict[str, Json] = {"class": decision.judgement.effect}
-    told = rows(work, decision)
+    told = effect_rows(work, decision)
     if told:
         said["effects"] = told
     if decision.allowed:
@@ -176,7 +197,7 @@ def step_facts(work: "Workspace", decision: "Decision | None") -> "dict[str, Jso
     return said
 
 
-def rows(work: "Workspace", decision: Decision) -> "list[Json]":
+def effect_rows(work: "Workspace", decision: Decision) -> "list[Json]":
     """The effects of a call, each with an id, without secrets."""
     found = list(_effects(decision))[:_MOST]
     if not found:
@@ -199,81 +220,77 @@ def _effects(decision: Decision) -> "Iterator[Row]":
     for each in judgement.outside:
         yield each.effect, each.kind, tools.one_line(each.target) or shown, each.host, each.inverse
     if decision.tampers:
-        yield judgement.effect, TAMPER, shown, "", ""
+        yield judgement.effect, effects.TAMPER, shown, "", ""
     if judgement.outside or decision.tampers:
         return
     if judgement.effect in (effects.READ, effects.INSIDE, effects.TRANSACTIONAL, effects.PROGRAM):
         return
-    kind = COMMAND
+    kind = effects.COMMAND
     if judgement.effect == effects.OPAQUE:
-        kind = UNKNOWN
+        kind = effects.UNKNOWN
     elif judgement.git:
-        kind = GIT
+        kind = effects.GIT
     elif judgement.targets:
-        kind = FILES
+        kind = effects.FILES
     elif judgement.effect == effects.LOCAL:
-        kind = LOCAL
+        kind = effects.ON_MACHINE
     yield judgement.effect, kind, shown, "", judgement.inverse
 
 
-def refuse(
+def record(
     work: "Workspace",
     decision: Decision,
-    session: "SessionRow",
+    session: str,
     turn: "str | None",
     answer: str,
     request: "str | None",
 ) -> Blocked:
-    """Record that a call is refused, or asked about. With the lock held."""
+    """Record that a call is refused, or that the user is asked. With the lock held."""
     from takeback.capture import step_details
 
     text = step_details.text_of(work)
-    call = decision.call
+    call, row = decision.call, work.ledger.sessions.get(session)
     summary, _ = step_details.of_input(work, call.tool, call.kind, call.given)
-    blocked = Blocked(
-        _new_id(),
-        decision.judgement.effect,
-        decision.rule,
-        decision.reason,
-        text.masked(decision.judgement.instead) if not decision.tampers else "",
-        summary,
-    )
+    instead = "" if decision.tampers else text.masked(decision.judgement.instead)
+    reason = _masked(decision.reason.as_json(), text.masked)
     said: dict[str, Json] = {
-        "session": session.id,
+        "session": session,
         "turn": turn,
         "tool": tools.one_line(call.tool),
         "why": GUARD,
         "restores": [],
-        "refusal": blocked.id,
+        "refusal": _new_id(),
         "verdict": answer,
-        "class": blocked.effect,
-        "rule": blocked.rule,
-        "reason": _masked(blocked.reason.as_json(), text.masked),
-        "instead": blocked.instead,
+        "class": decision.judgement.effect,
+        "rule": decision.rule,
+        "reason": reason,
+        "instead": instead,
         "summary": summary,
-        "print": call.print,
+        "trace": call.trace,
         "line": work.ledger.line,
-        "effects": rows(work, decision) if answer != "ask" else [],
+        "effects": effect_rows(work, decision) if answer == DENY else [],
     }
-    work.ledger.record(
-        NewEvent(
-            events.CALL_REFUSED, said, time.time_ns(), parents=(session.opened,), request=request
-        )
-    )
-    return blocked
+    kind = events.CALL_REFUSED if answer == DENY else events.GUARD_ASKED
+    work.ledger.record(NewEvent(kind, said, time.time_ns(), parents=(row.opened,), request=request))
+    return blocked_of(said)
 
 
 def blocked_of(said: "Mapping[str, object]") -> Blocked:
     """A refusal as its event tells it."""
     told = said.get("reason")
     reason = reasons.from_json(told) if isinstance(told, dict) else Reason("tool")
-    texts = [str(said.get(key) or "") for key in ("refusal", "class", "rule")]
-    return Blocked(*texts, reason, str(said.get("instead") or ""), str(said.get("summary") or ""))
+
+    def text(key: str) -> str:
+        return str(said.get(key) or "")
+
+    return Blocked(
+        text("refusal"), text("class"), text("rule"), reason, text("instead"), text("summary")
+    )
 
 
-def _masked(value: "Json", masked: "object") -> "Json":
+def _masked(value: "Json", masked: "Callable[[str], str]") -> "Json":
     if isinstance(value, str):
-        return str(masked(value))  # type: ignore[operator]
+        return masked(value)
     if isinstance(value, list):
         return [_masked(each, masked) for each in value]
     if isinstance(value, dict):
@@ -289,6 +306,16 @@ def _texts(given: "Mapping[str, object]") -> "Iterator[str]":
             yield value
         elif isinstance(value, list | tuple):
             yield " ".join(each for each in value if isinstance(each, str))
+
+
+def user_home() -> bytes:
+    """The user's home folder, for those who were not told."""
+    import pwd
+
+    try:
+        return os.fsencode(pwd.getpwuid(os.geteuid()).pw_dir)
+    except KeyError:
+        return b""
 
 
 def _new_id() -> str:

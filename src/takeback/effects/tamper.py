@@ -89,9 +89,11 @@ def _of_mention(command: str, effect: str, protected: Protected) -> str:
     if effect == effects.READ:
         return ""
     text = os.fsencode(command).replace(b"${HOME}", b"~").replace(b"$HOME", b"~")
-    for path, what in ((protected.store, STORE), *((each, SETTINGS) for each in protected.settings)):
+    for path, what in (
+        (protected.store, STORE),
+        *((each, SETTINGS) for each in protected.settings),
+    ):
         shorter = path.replace(protected.home.rstrip(b"/") + b"/", b"~/", 1)
         if path in text or shorter in text:
             return what
     return ""
-

@@ -50,18 +50,15 @@ def verdict(
     if mode not in MODES[1:] or effect == effects.READ:
         return Verdict()
     captures = effect in _CAPTURED
-    if mode == WATCH or not can_deny:
+    is_light = effects.gravity(effect) < effects.gravity(effects.DESTRUCTIVE)
+    if mode == WATCH or not can_deny or (is_light and not tampers):
         return Verdict(captures=captures)
-    if tampers:
+    if tampers or (mode == AUTOPILOT and effect != effects.DESTRUCTIVE):
         return Verdict(DENY)
     asked = ASK if can_ask else DENY
-    if effects.gravity(effect) < effects.gravity(effects.DESTRUCTIVE):
-        return Verdict(captures=captures)
     if mode == ASK_FIRST:
         return Verdict(asked, captures)
-    if effect == effects.DESTRUCTIVE:
-        return Verdict(ALLOW, captures, needs_rescue=True, without_rescue=asked)
-    return Verdict(DENY)
+    return Verdict(ALLOW, captures, needs_rescue=True, without_rescue=asked)
 
 
 def is_lighter(mode: str, than: str) -> bool:

@@ -2,90 +2,144 @@
 
 import os
 
-from takeback.agents import registry
-from takeback.effects import guarding
-from takeback.effects.guarding import Call
-from takeback.effects.tamper import Protected
-from takeback.effects.verdict import ALLOW, DENY
+from takeback.agents import registry, requests
+from takeback.agents.agent import ALLOW, ASK, DENY
 from takeback.model import tools, words
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from takeback.agents.agent import HookEvent
+    from collections.abc import Iterator
+
+    from takeback.agents.agent import Agent, HookEvent
     from takeback.capture.workspace import Workspace
-    from takeback.effects.guarding import Blocked, Decision
+    from takeback.effects.guarding import Blocked, Call, Decision
+    from takeback.effects.tamper import Protected
+    from takeback.model.rescued import Rescued
+    from takeback.model.text.json_text import Json
 
-_NOBODY_ASKS = ("bypassPermissions", "dontAsk", "yolo", "never")
+    Place = tuple[str, str | None]
+    """A session and a turn of it."""
+
+_NOBODY_ASKS = ("bypassPermissions", "dontAsk")
 """Permission modes in which an agent shows no dialog."""
-_LIKE_SHELLS = (words.SHELL, words.OTHER, words.AGENT)
+_OFF = "off"
 
 
-def decide(
-    work: "Workspace", event: "HookEvent", session: str, user_home: bytes, *, missed: bool = False
-) -> "Decision | None":
-    """What becomes of the call that an event announces; None if nothing is judged.
+class Guarding:
+    """Decides about the call that one event announces.
 
-    One that was `missed` has run by now, so nothing stops it.
+    `asked` is that call, if the user has to decide; `rescued` what was saved before it.
     """
-    mode = guarding.mode_of(work)
-    if mode == guarding.OFF or event.tool_kind == words.READ:
-        return None
-    from takeback.agents.agent import ASK
+
+    __slots__ = ("_home", "_work", "asked", "rescued")
+
+    def __init__(self, work: "Workspace", user_home: bytes) -> None:
+        self._work = work
+        self._home = user_home
+        self.asked: Blocked | None = None
+        self.rescued: Rescued | None = None
+
+    def decide(
+        self, event: "HookEvent", session: str, *, missed: bool = False
+    ) -> "Decision | None":
+        """What becomes of a call; None if nothing is judged.
+
+        One that was `missed` has run by now, so nothing stops it.
+        """
+        if event.tool_kind == words.READ:
+            return None
+        if self._work.rules.setting("guard", "mode", "") == _OFF:
+            return None
+        from takeback.effects import guarding
+
+        mode = guarding.mode_of(self._work)
+        call = _call(event, self._work.root, self._home, missed=missed)
+        return guarding.decide(self._work, call, session, self._protected(), mode=mode)
+
+    def is_refused(self, decision: "Decision | None") -> bool:
+        """Whether a call is not made, whatever could be rescued."""
+        return decision is not None and decision.verdict.answer == DENY
+
+    def step_facts(self, decision: "Decision | None") -> "dict[str, Json]":
+        """What the event of a step says: its class and its effects."""
+        if decision is None:
+            return {}
+        from takeback.effects import guarding
+
+        return guarding.step_facts(self._work, decision)
+
+    def save(self, decision: "Decision | None", step: str) -> str:
+        """Save what a call would destroy; what becomes of the call now."""
+        if decision is None:
+            return ALLOW
+        from takeback.effects import guarding
+
+        self.rescued, answer = guarding.save(self._work, decision, step)
+        return answer
+
+    def refuse(self, decision: "Decision | None", place: "Place", request: str) -> "Blocked":
+        """Record that a call is refused."""
+        from takeback.effects import guarding
+
+        assert decision is not None
+        return guarding.record(self._work, decision, *place, DENY, request)
+
+    def ask(self, decision: "Decision | None", place: "Place", event: "HookEvent") -> None:
+        """Record that the user is asked about a call."""
+        from takeback.effects import guarding
+
+        assert decision is not None
+        request = requests.guarded(event)
+        self.asked = guarding.record(self._work, decision, *place, ASK, request)
+
+    def ask_again(self, event: "HookEvent") -> None:
+        """A call is delivered a second time: the answer is the same if the user was asked."""
+        known = self._work.ledger.requested(requests.guarded(event))
+        if known is not None and known.payload:
+            from takeback.effects import guarding
+
+            self.asked = guarding.blocked_of(known.payload)
+
+    def _protected(self) -> "Protected":
+        """The store, and the files that hold agents' hooks: the user's, and the project's."""
+        from takeback.effects.tamper import Protected
+
+        found: dict[bytes, None] = {}
+        for agent in registry.REGISTERED:
+            for path in _settings_of(agent, self._home, self._work.root):
+                found[path] = None
+        return Protected(self._work.home.path, self._home, tuple(found))
+
+
+def _settings_of(agent: "Agent", home: bytes, root: bytes) -> "Iterator[bytes]":
+    if not agent.folder:
+        return
+    own = agent.folder if agent.project_folder == "" else agent.project_folder
+    for name in (*agent.file_names(), agent.local_file):
+        if name:
+            yield os.path.join(home, os.fsencode(agent.folder), os.fsencode(name))
+            if own is not None:
+                yield os.path.join(root, os.fsencode(own), os.fsencode(name))
+
+
+def _call(event: "HookEvent", root: bytes, home: bytes, *, missed: bool) -> "Call":
+    from takeback.effects.guarding import Call
 
     kind, paths = tools.claim_of(event.tool, event.given, event.tool_kind)
-    cwd = os.fsencode(event.cwd) if event.cwd else work.root
-    can_ask = event.agent.understood(event, ASK) == ASK and event.agent.can_ask(event)
-    call = Call(
+    cwd = os.fsencode(event.cwd) if event.cwd else root
+    has_dialog = event.agent.can_ask(event) and event.permission_mode not in _NOBODY_ASKS
+    return Call(
         event.tool,
         event.given,
         kind,
-        tuple(_whole(cwd, path, user_home) for path in paths),
+        tuple(_whole(cwd, path, home) for path in paths),
         cwd,
-        can_ask=can_ask and event.permission_mode not in _NOBODY_ASKS,
+        can_ask=has_dialog,
         can_deny=event.can_be_refused() and not missed,
     )
-    return guarding.decide(work, call, session, protected(work, user_home), mode=mode)
-
-
-def protected(work: "Workspace", user_home: bytes) -> Protected:
-    """The store, and the files that hold agents' hooks: the user's, and those of the project."""
-    found = []
-    for agent in registry.REGISTERED:
-        if not agent.folder:
-            continue
-        own = agent.folder if agent.project_folder == "" else agent.project_folder
-        names = [name for name in (*_names(agent.file), *_names(agent.local_file)) if name]
-        for name in names:
-            found.append(os.path.join(user_home, os.fsencode(agent.folder), name))
-            if own is not None:
-                found.append(os.path.join(work.root, os.fsencode(own), name))
-    return Protected(work.home.path, user_home, tuple(dict.fromkeys(found)))
-
-
-def _names(file: str) -> "tuple[bytes, ...]":
-    return (os.fsencode(file),) if file else ()
 
 
 def _whole(cwd: bytes, path: bytes, home: bytes) -> bytes:
     if path.startswith(b"~/"):
         path = os.path.join(home, path[2:])
     return os.path.normpath(os.path.join(cwd, path))
-
-
-def is_refused(decision: "Decision | None") -> bool:
-    """Whether a call is not made, whatever could be rescued."""
-    return decision is not None and decision.verdict.answer == DENY
-
-
-def is_asked(decision: "Decision | None") -> bool:
-    return decision is not None and decision.verdict.answer not in (ALLOW, DENY)
-
-
-class Asked:
-    """What a hook answers because of the guard: the verdict, and the call that it is about."""
-
-    __slots__ = ("answer", "blocked")
-
-    def __init__(self, answer: str, blocked: "Blocked") -> None:
-        self.answer = answer
-        self.blocked = blocked

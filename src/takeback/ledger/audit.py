@@ -39,6 +39,8 @@ _KEYS = {
     "secret_files": "path",
     "pauses": "session",
     "lessons_told": "session, lesson",
+    "allowances": "event",
+    "guard_modes": "event",
 }
 
 

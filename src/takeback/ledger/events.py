@@ -161,6 +161,7 @@ EFFECT_REPORTED = "EffectReported"
 EFFECT_COMPENSATED = "EffectCompensated"
 GUARD_MODE_SET = "GuardModeSet"
 GUARD_ALLOWED = "GuardAllowed"
+GUARD_ASKED = "GuardAsked"
 
 KINDS = (
     LINE_STARTED,
@@ -204,6 +205,7 @@ KINDS = (
     EFFECT_COMPENSATED,
     GUARD_MODE_SET,
     GUARD_ALLOWED,
+    GUARD_ASKED,
 )
 """Every kind that this program knows; newer ones may write others."""
 

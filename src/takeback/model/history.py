@@ -4,6 +4,7 @@ from takeback.model.value import Value, path_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from takeback.model.effects import Effect
     from takeback.model.losses import Loss
     from takeback.model.reasons import Reason
     from takeback.model.results import Checkpoint, LeftOut, OutsideFile
@@ -163,7 +164,8 @@ class RecordedTurn(Value):
     `went_back` is the turn before which somebody went back inside the
     agent to ask for this one; empty if nobody can tell how far, None if nobody did. `back` is
     the N of the `@~N` that means it; None unless it is of the current line. `unreported`: its agent
-    reported no tool, so what changed meanwhile may be yours.
+    reported no tool, so what changed meanwhile may be yours. `effects` are what its calls did
+    outside the files, or tried to do.
     """
 
     id: str
@@ -199,6 +201,7 @@ class RecordedTurn(Value):
     is_shared_undone: bool = False
     back: "int | None" = None
     unreported: bool = False
+    effects: "tuple[Effect, ...]" = ()
 
 
 class NextUndo(Value):

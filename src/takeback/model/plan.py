@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
 
+    from takeback.model.effects import Effect
     from takeback.model.history import RunningSession
     from takeback.model.losses import Loss
     from takeback.model.reasons import Reason
@@ -158,7 +159,8 @@ class Plan(Value):
     that also what was kept before was decided. `marked` are files among these that
     hold conflict markers of an earlier restore. `took_shared` says what goes along of what its
     turns share (`ledger/undo_stack`). `running` are sessions in the middle of a turn whose files it
-    changes. `id` is the plan's own: by it any process can apply it.
+    changes. `effects` were done outside and stay, too. `id` is the plan's own: by it any process
+    can apply it.
     """
 
     verb: str
@@ -191,6 +193,7 @@ class Plan(Value):
     id: str = ""
     took_shared: int = 0
     running: "tuple[RunningSession, ...]" = ()
+    effects: "tuple[Effect, ...]" = ()
 
     @property
     def turn(self) -> str:

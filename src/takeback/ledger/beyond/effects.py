@@ -2,7 +2,7 @@
 
 effects        what a call did, or tried to do, that no checkpoint holds. `status` is empty for the
                effect of a step, which has that of its step; `undone` is how its inverse ended
-refusals       calls that the guard refused or asked about; `print` finds the same call again
+refusals       calls that the guard refused or asked about; `trace` finds the same call again
 allowances     refusals that the user allowed, once or for a session; `used` is the event that did
 guard_modes    the modes that were set, when, and by whom
 
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
     from typing import Any
 
-    from takeback.disk.sqlite import Connection
     from takeback.ledger.events import Event
     from takeback.ledger.schema import Tables
 
@@ -39,12 +38,15 @@ _SELECT = (
 )
 _REFUSALS = (
     "SELECT r.number, r.id, r.at, z.id, z.agent, coalesce(t.id, ''), r.verdict, r.tool, r.summary,"
-    " r.class, r.rule, r.reason, r.instead, r.print,"
+    " r.class, r.rule, r.reason, r.instead, r.trace,"
     " coalesce((SELECT a.scope FROM allowances a WHERE a.refusal = r.number"
     " ORDER BY a.event DESC LIMIT 1), '')"
     " FROM refusals r JOIN sessions z ON z.number = r.session"
     " LEFT JOIN turns t ON t.number = r.turn "
 )
+
+_INSERT = "INSERT INTO effects VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+_INSERT_REFUSAL = "INSERT INTO refusals VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 
 
 class EffectRow(Value):
@@ -84,7 +86,7 @@ class RefusalRow(Value):
     rule: str
     reason: str
     instead: str
-    print: str
+    trace: str
     allowed: str
 
 
@@ -143,15 +145,19 @@ class Effects(Table):
         rows = self._reader.rows(_REFUSALS + where, (len(prefix), prefix))
         return [RefusalRow(*row) for row in rows]
 
-    def allowance(self, session: str, print: str) -> "tuple[str, str] | None":
+    def allowance(self, session: str, call: str) -> "tuple[str, str] | None":
         """The id of the refusal and the scope by which the user allowed a call of a session."""
         query = (
             "SELECT r.id, a.scope FROM allowances a JOIN refusals r ON r.number = a.refusal"
-            " JOIN sessions z ON z.number = r.session WHERE z.id = ? AND r.print = ?"
+            " JOIN sessions z ON z.number = r.session WHERE z.id = ? AND r.trace = ?"
             " AND (a.scope = ? OR a.used IS NULL) ORDER BY a.event DESC LIMIT 1"
         )
-        row = self._reader.one(query, (session, print, IN_SESSION))
+        row = self._reader.one(query, (session, call, IN_SESSION))
         return (str(row[0]), str(row[1])) if row else None
+
+    def agent_processes(self) -> "list[str]":
+        """The processes of agents that reported a session, as `machine.holder` names them."""
+        return self._reader.column("SELECT DISTINCT process FROM sessions WHERE process <> ''")
 
     def modes(self) -> "list[ModeRow]":
         """The modes that were set, the newest first."""
@@ -170,8 +176,7 @@ def follow_step(to: "Tables", event: "Event", said: "Said") -> None:
     turn = to.number("turns", said.get("turn"))
     step = to.number("steps", said.get("step"))
     _add(to, event, said, (to.session_of(turn), turn, step), "")
-    if said.get("allowed"):
-        use_allowance(to.db, event.seq, to.number("refusals", said.get("allowed")))
+    _use_allowance(to, event, said)
 
 
 def follow_refusal(to: "Tables", event: "Event", said: "Said") -> None:
@@ -180,10 +185,9 @@ def follow_refusal(to: "Tables", event: "Event", said: "Said") -> None:
     turn = to.number("turns", said.get("turn"))
     texts = [str(said.get(key) or "") for key in ("verdict", "tool", "summary", "class", "rule")]
     reason = json_text.dumps(said.get("reason") or {})  # type: ignore[arg-type]
-    more = (reason, str(said.get("instead") or ""), str(said.get("print") or ""))
+    more = (reason, str(said.get("instead") or ""), str(said.get("trace") or ""))
     row = (to.next("refusals"), str(said["refusal"]), event.seq, event.at, session, turn)
-    marks = "?, " * 13 + "?"
-    operations.sql(to.db, f"INSERT INTO refusals VALUES ({marks})", (*row, *texts, *more))  # noqa: S608
+    operations.sql(to.db, _INSERT_REFUSAL, (*row, *texts, *more))
     _add(to, event, said, (session, turn, None), "refused")
 
 
@@ -195,11 +199,25 @@ def _add(
     status: str,
 ) -> None:
     told = said.get("effects")
-    line = to.line_of_turn(place[1]) if place[1] is not None else to.number("lines", said.get("line", "main"))
+    line = (
+        to.line_of_turn(place[1])
+        if place[1] is not None
+        else to.number("lines", said.get("line", "main"))
+    )
     for each in told if isinstance(told, list) else ():
         id, *words = map(str, each)
-        values = (to.next("effects"), id, event.seq, event.at, *place, *words, status, "", line)
-        operations.sql(to.db, f"INSERT INTO effects VALUES ({'?, ' * 15}?)", values)  # noqa: S608
+        values: tuple[str | int | None, ...] = (
+            to.next("effects"),
+            id,
+            event.seq,
+            event.at,
+            *place,
+            *words,
+            status,
+            "",
+            line,
+        )
+        operations.sql(to.db, _INSERT, values)
 
 
 def _reported(to: "Tables", event: "Event", said: "Said") -> None:
@@ -207,6 +225,7 @@ def _reported(to: "Tables", event: "Event", said: "Said") -> None:
     turn, step = to.number("turns", said.get("turn")), to.number("steps", said.get("step"))
     place = (to.session_of(turn), turn, step)
     _add(to, event, said, place, str(said.get("status") or "done"))
+    _use_allowance(to, event, said)
 
 
 def _compensated(to: "Tables", event: "Event", said: "Said") -> None:
@@ -217,8 +236,8 @@ def _compensated(to: "Tables", event: "Event", said: "Said") -> None:
 
 
 def _mode_set(to: "Tables", event: "Event", said: "Said") -> None:
-    values = [str(said.get(key) or "") for key in ("before", "after")]
-    row = (event.seq, event.at, *values, str(said.get("by") or ""))
+    before, after, by = (str(said.get(key) or "") for key in ("before", "after", "by"))
+    row = (event.seq, event.at, before, after, by)
     operations.sql(to.db, "INSERT INTO guard_modes VALUES (?, ?, ?, ?, ?)", row)
 
 
@@ -229,10 +248,12 @@ def _allowed(to: "Tables", event: "Event", said: "Said") -> None:
         operations.sql(to.db, "INSERT INTO allowances VALUES (?, ?, ?, ?)", row)
 
 
-def use_allowance(db: "Connection", event: int, refusal: "int | None") -> None:
+def _use_allowance(to: "Tables", event: "Event", said: "Said") -> None:
     """A call was made that the user allowed: one that was allowed once is not, any more."""
-    change = "UPDATE allowances SET used = ? WHERE refusal = ? AND used IS NULL AND scope = ?"
-    operations.sql(db, change, (event, refusal, ONCE))
+    refusal = to.number("refusals", said.get("allowed"))
+    if refusal is not None:
+        change = "UPDATE allowances SET used = ? WHERE refusal = ? AND used IS NULL AND scope = ?"
+        operations.sql(to.db, change, (event.seq, refusal, ONCE))
 
 
 FOLLOW: "dict[str, Callable[[Tables, Event, Said], None]]" = {
@@ -240,4 +261,5 @@ FOLLOW: "dict[str, Callable[[Tables, Event, Said], None]]" = {
     events.EFFECT_COMPENSATED: _compensated,
     events.GUARD_MODE_SET: _mode_set,
     events.GUARD_ALLOWED: _allowed,
+    events.GUARD_ASKED: follow_refusal,
 }

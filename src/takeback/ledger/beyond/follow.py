@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     Apply = Callable[[Tables, Event, Mapping[str, object]], None]
 
 _LESSONS = ("LessonNoted", "LessonChanged", "LessonsTold", "RelapseSeen")
-_EFFECTS = ("EffectReported", "EffectCompensated", "GuardModeSet", "GuardAllowed")
+_EFFECTS = ("EffectReported", "EffectCompensated", "GuardModeSet", "GuardAllowed", "GuardAsked")
 
 
 def find(kind: str) -> "Apply | None":

@@ -27,7 +27,7 @@ CREATE TABLE refusals (
     number INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, event INTEGER NOT NULL,
     at INTEGER NOT NULL, session INTEGER NOT NULL, turn INTEGER, verdict TEXT NOT NULL,
     tool TEXT NOT NULL, summary TEXT NOT NULL, class TEXT NOT NULL, rule TEXT NOT NULL,
-    reason TEXT NOT NULL, instead TEXT NOT NULL, print TEXT NOT NULL);
+    reason TEXT NOT NULL, instead TEXT NOT NULL, trace TEXT NOT NULL);
 CREATE TABLE allowances (
     event INTEGER PRIMARY KEY, refusal INTEGER NOT NULL, scope TEXT NOT NULL, used INTEGER);
 CREATE TABLE guard_modes (
