@@ -28,7 +28,7 @@ if TYPE_CHECKING:
         UnsafeStoreError,
         UsageError,
     )
-    from takeback.lessons.lesson import Lesson, Relapse
+    from takeback.lessons.lesson import Lesson
     from takeback.model.history import (
         Author,
         Change,
@@ -39,6 +39,7 @@ if TYPE_CHECKING:
         RecordedSession,
         RecordedStep,
         RecordedTurn,
+        Relapse,
     )
     from takeback.model.plan import Plan, PlannedChange, Remark, Report
     from takeback.model.results import (
@@ -111,9 +112,9 @@ __all__ = (
 _PLACES = {
     "project": "Project",
     "session": "Session Step Turn",
-    "lessons.lesson": "Lesson Relapse",
+    "lessons.lesson": "Lesson",
     "model.history": "Author Change GitState Log RecordedCheckpoint RecordedRestore "
-    "RecordedSession RecordedStep RecordedTurn",
+    "RecordedSession RecordedStep RecordedTurn Relapse",
     "model.plan": "Plan PlannedChange Remark Report",
     "model.results": "Checkpoint Cleanup KeptState LeftOut Status Usage Verification",
 }

@@ -26,13 +26,18 @@ if TYPE_CHECKING:
 
     Named = str | WithId
 
-    class Options(TypedDict, total=False):
-        """How a restore is done."""
+    class Applied(TypedDict, total=False):
+        """How a plan is applied."""
 
         because: str
         keep_mtime: bool
         yes: bool
         asker: str
+        only_own: bool
+
+    class Options(Applied, total=False):
+        """How a restore is done."""
+
         request: str | None
 
     class Which(TypedDict, total=False):

@@ -43,6 +43,7 @@ if TYPE_CHECKING:
 
 
 IN_PYTHON = {
+    "apply-plan": "`project.apply({plan!r})` applies it for the user",
     "begin": "`takeback.open(PATH)` makes a folder a project",
     "checkpoint": "`project.checkpoint()` makes the first one",
     "choose-folder": "open a folder with your work: `takeback.open(PATH)`",

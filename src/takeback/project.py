@@ -9,6 +9,7 @@ from takeback.capture.workspace import Workspace
 from takeback.disk.failures import FailingAs
 from takeback.disk.home import Home, Root
 from takeback.errors import CaptureError, TakebackError
+from takeback.model.words import MINUTES
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
     from typing import Self, Unpack
 
     from takeback.agents.resume import Resumed
-    from takeback.arguments import AnyPath, Decide, Named, Options, Paths, Which
+    from takeback.arguments import AnyPath, Applied, Decide, Named, Options, Paths, Which
     from takeback.effects.effect_log import Effects
     from takeback.history.compare import Comparison
     from takeback.history.reader import HistoryReader
@@ -216,13 +217,11 @@ class Project:
     ) -> "Session":
         """Begin a session, or go on with the one that the agent knows by its own `id`.
 
-        `safe_points` says how often checkpoints are made: at each `turn`, around each `step`
-        that may write (the default), or around every `call`. A session that is `held` ends with
-        this process; hooks, which are a process each, hold none. Another process that begins the
-        same one takes it over, and ends its turn; with `beside` it gets one of its own while
-        the first is alive. `inside` is the turn that this agent was started in, such as one of
-        `takeback run`: until the agent ends the session, what it tells of itself goes before
-        what can be told from outside. `guard` is a mode for its steps, instead of the setting.
+        `safe_points` says how often checkpoints are made: at each `turn`, around each `step` that
+        may write (the default), or every `call`. One that is `held` ends with this process. Another
+        process that begins the same one takes it over, and ends its turn; with `beside` it gets
+        one of its own while the first is alive. `inside` is the turn that this agent was started
+        in: until the session ends, what it tells goes first. `guard` is a mode for its steps.
         """
         from takeback.session import Session
 
@@ -368,10 +367,11 @@ class Project:
         shared: bool = False,
         by_hunk: bool = False,
         inside: "AnyPath" = b"",
+        minutes: int = MINUTES,
     ) -> "Plan":
         """What `undo` would do, `by_hunk` with the hunks of each text; nothing is written."""
         what = undo_of(turn, session, whole_session, paths, decide, shared, by_hunk=by_hunk)
-        return self._plan(what, inside)
+        return self._plan(what.replace(minutes=minutes), inside)
 
     def plan_redo(
         self,
@@ -393,13 +393,17 @@ class Project:
         session: "str | None" = None,
         paths: "Paths" = (),
         inside: "AnyPath" = b"",
+        minutes: int = MINUTES,
     ) -> "Plan":
         """What `rollback` would do. The tree is looked at, and nothing in it is written."""
-        return self._plan(rollback_to(ref, session, paths), inside)
+        return self._plan(rollback_to(ref, session, paths).replace(minutes=minutes), inside)
 
-    def apply(
-        self, plan: "Named", *, because: str = "", keep_mtime: bool = False, yes: bool = False
-    ) -> "Report":
+    def planned(self, plan: str) -> "Plan":
+        """A plan that was shown, by its id, as it is made now; for our own doors."""
+        with FailingAs(TakebackError, "nothing was planned"), self.workspace.held():
+            return self._restorer(b"").plan_again(plan)
+
+    def apply(self, plan: "Named", **options: "Unpack[Applied]") -> "Report":
         """Do what a plan says, given it or its id, also in another process, for some minutes.
 
         It is planned again. If a path that it touches changed since, or a folder that it makes or
@@ -408,14 +412,10 @@ class Project:
 
         `because` is kept with the event. Restored files get the present time, or with
         `keep_mtime` the one they had. `yes` consents to what the plan calls doubts; conflicts
-        it does not resolve.
+        it does not resolve. `asker` is the session that asks: its next call is not refused. With
+        `only_own`, a plan that touches more than that session's own changes is refused.
         """
-        return self._carry_out(
-            b"",
-            lambda restorer: restorer.apply(
-                name_of(plan), because=because, keep_mtime=keep_mtime, yes=yes
-            ),
-        )
+        return self._carry_out(b"", lambda restorer: restorer.apply(name_of(plan), **options))
 
     def undo(
         self,

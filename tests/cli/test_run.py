@@ -17,7 +17,7 @@ import pytest
 import program
 import takeback
 from hostile.stage import in_child as in_own_world
-from takeback.cli.screens.child import TerminalWatch
+from takeback.cli.screens.child import TerminalWatch, Wait
 from terminal import PATIENCE, Terminal
 
 STARTED = [sys.executable, "-I", "-m", "takeback"]
@@ -852,3 +852,10 @@ def test_the_name_of_a_session_means_it(tree: Path, home: Path) -> None:
     done = program.text(["undo", "--session", "nightly", "--yes"], tree)
     assert done.returncode == 0
     assert not {"one", "two"} & set(os.listdir(tree))
+
+
+def test_an_end_that_another_thread_heard_of_is_seen() -> None:
+    """The signal goes to whichever thread does not block it; nobody waits for a second one."""
+    process = os.posix_spawn("/bin/sh", ["sh", "-c", "exit 7"], {})
+    os.waitid(os.P_PID, process, os.WEXITED | os.WNOWAIT)
+    assert Wait(process).until_over().code == 7

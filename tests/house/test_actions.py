@@ -14,7 +14,7 @@ from takeback import errors
 from takeback.cli.text import action_text
 
 PACKAGE = Path(__file__).parents[2] / "src" / "takeback"
-DOORS = ("cli/", "hooks/", "errors.py", "__main__.py")
+DOORS = ("cli/", "hooks/", "mcp/", "errors.py", "__main__.py")
 COMMAND = re.compile(r"`takeback |takeback [a-z]+ --|(^|\W)-C DIR|`--[a-z]")
 
 

@@ -297,7 +297,7 @@ SECTIONS = (
     *(
         RESTORES if name == "undo" else f"takeback {name}"
         for name in COMMANDS
-        if name not in {"apply", "demo", "hook", "redo", "rollback"}
+        if name not in {"apply", "demo", "hook", "mcp", "redo", "rollback"}
     ),
     "Errors",
 )
@@ -504,6 +504,12 @@ def _uninstall(cli: Cli, shop: Path, home: Path) -> dict[str, object]:
     return cli("uninstall", "claude-code", "--project", "--json").json()
 
 
+def _lessons(cli: Cli, _shop: Path, _home: Path) -> dict[str, object]:
+    cli("run", "--", "sh", "-c", "echo new > src/new.py; false")
+    cli("undo", "--because", "the tests fail")
+    return cli("lessons", "--json").json()
+
+
 def _errors(cli: Cli, _shop: Path, _home: Path) -> dict[str, object]:
     cli("checkpoint")
     answer = cli("extract", "@~9", "elsewhere", "--json")
@@ -548,6 +554,7 @@ ANSWERS: dict[str, Callable[[Cli, Path, Path], dict[str, object]]] = {
     "takeback resume": lambda cli, _shop, _home: cli("resume", "--json").json(),
     "takeback effects": _effects,
     "takeback guard": _guard,
+    "takeback lessons": _lessons,
     "takeback off": lambda cli, _shop, _home: cli("off", "--json").json(),
     "takeback on": lambda cli, _shop, _home: cli("on", "--json").json(),
     "takeback completion": lambda cli, _shop, _home: cli("completion", "fish", "--json").json(),

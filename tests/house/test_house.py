@@ -180,6 +180,8 @@ def test_the_error_tree_is_drawn_as_it_is() -> None:
 def test_every_module_can_be_imported() -> None:
     """No module needs another to be imported before it, or anything that is not installed."""
     for path in MODULES:
+        if path.name == "sdk1.py":
+            continue  # for the other major version of the SDK: tests/mcp/test_servers.py
         dotted = ".".join(path.relative_to(PACKAGE.parent).with_suffix("").parts)
         importlib.import_module(dotted.removesuffix(".__init__"))
 

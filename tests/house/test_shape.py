@@ -23,10 +23,11 @@ REGISTRIES = ("takeback.agents", "takeback.adapters", "takeback.cli.commands")
 CROWDED = {
     "takeback": 14,
     "takeback.cli.text": 12,
+    "takeback.effects": 13,
     "takeback.disk": 13,
     "takeback.ledger": 16,
     "takeback.model": 15,
-    "takeback.undo": 13,
+    "takeback.undo": 14,
     "takeback.upkeep": 12,
     "takeback.worktree": 13,
 }

@@ -12,10 +12,13 @@ from typing import Any
 import pytest
 
 from spoken import spoken
+from takeback.effects import rescue
 from takeback.errors import DamagedStoreError, NewerStoreError, OldStoreError
 from takeback.hooks import helper
 from takeback.ledger import events, schema
 from takeback.ledger.events import NewEvent
+from takeback.model.effects import DELETE, Judgement, Target
+from takeback.model.reasons import Reason
 from takeback.project import Project
 
 ROOT = Path(__file__).parents[2]
@@ -33,6 +36,14 @@ def ledger_of(home: Path) -> Path:
     """The one ledger of a home folder."""
     (ledger,) = home.glob("projects/*/ledger.db")
     return ledger
+
+
+def _rescue(project: Project, step: str, path: Path) -> None:
+    """Save a file that is about to be deleted."""
+    target = Target(os.fsencode(path), DELETE)
+    judged = Judgement("destructive", "test", Reason("test"), targets=(target,))
+    with project.workspace.held():
+        rescue.before(project.workspace, step, judged)
 
 
 class Original:
@@ -59,7 +70,8 @@ class Original:
                         (folder / "outside").write_text("after\n")
                     turn.step("Bash", {"command": "make &"}).detach()
                     turn.step("Bash", {"command": "ls"}).end(output="a b", exit_code=0)
-                    with turn.step("Bash", {"command": "rm big"}):
+                    with turn.step("Bash", {"command": "rm big"}) as step:
+                        _rescue(project, step.id, self.tree / "big")
                         (self.tree / "big").unlink()
                 with session.turn("again"):
                     (self.tree / ".git" / "refs" / "heads" / "main").write_text("2" * 40 + "\n")

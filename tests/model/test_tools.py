@@ -370,3 +370,37 @@ def test_names_that_are_none_are_other(tool: object) -> None:
     name = cast("str", tool)
     assert tools.kind_of(name) == OTHER
     assert tools.summary_of(name, {"command": "x"}) == "x"
+
+
+@pytest.mark.parametrize(
+    ("name", "is_called"),
+    [
+        ("mcp__takeback__apply", "apply"),
+        ("mcp__plugin_takeback_takeback__preview_undo", "preview_undo"),
+        ("takeback-apply_asking", "apply_asking"),
+        ("takeback_note_lesson", "note_lesson"),
+        ("mcp_takeback_log", "log"),
+        ("Takeback.status", "status"),
+        ("apply", ""),
+        ("mcp__other__apply", ""),
+        ("mcp__takeback__delete", ""),
+        ("mcp__takeback-files__apply", ""),
+        ("takeback" * 20, ""),
+    ],
+)
+def test_our_own_tools_are_known(name: str, is_called: str) -> None:
+    """However an agent spells them; those of others that are called alike are not ours."""
+    assert tools.our_tool(name) == is_called
+
+
+def test_our_own_looks_are_reads() -> None:
+    """What acts may change files; and previews are steps, by which their session is known."""
+    for name in ("status", "log", "show", "diff", "lessons"):
+        assert tools.kind_of(f"mcp__takeback__{name}") == READ
+        assert not tools.acts_for_us(f"mcp__takeback__{name}")
+    for name in ("checkpoint", "note_lesson", "preview_undo", "apply", "apply_asking"):
+        assert tools.kind_of(f"mcp__takeback__{name}") == OTHER
+        assert tools.acts_for_us(f"mcp__takeback__{name}")
+    assert (
+        tools.summary_of("mcp__takeback__apply", {"plan": "kqzvwxnm", "because": "b"}) == "kqzvwxnm"
+    )

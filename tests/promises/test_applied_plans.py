@@ -258,7 +258,7 @@ def test_a_plan_handed_in_is_made_again(edited: Work) -> None:
 
 def test_an_expired_plan_is_refused(edited: Work, monkeypatch: pytest.MonkeyPatch) -> None:
     """The error names the command that plans again; the next plan deletes it."""
-    monkeypatch.setattr(journal, "_VALID", 0)
+    monkeypatch.setattr(journal, "_MINUTE", 0)
     plan = edited.project.plan_undo()
     with pytest.raises(StalePlanError, match="minutes old") as caught:
         edited.project.apply(plan)
@@ -274,7 +274,7 @@ def test_an_expired_plan_is_refused(edited: Work, monkeypatch: pytest.MonkeyPatc
 def test_gc_deletes_expired_plans(edited: Work, monkeypatch: pytest.MonkeyPatch) -> None:
     """And only those."""
     kept = edited.project.plan_undo()
-    monkeypatch.setattr(journal, "_VALID", 0)
+    monkeypatch.setattr(journal, "_MINUTE", 0)
     gone = edited.project.plan_undo()
     edited.project.gc()
     assert edited.project.workspace.ledger.plans.find(gone.id) is None

@@ -16,7 +16,6 @@ from takeback.errors import (
     UsageError,
 )
 from takeback.model import words as terms
-from takeback.model.plan import MINUTES
 from takeback.model.text.masking import CLOSED
 from takeback.model.text.safe_text import safe, shell_word
 from takeback.model.tree import FOLDER
@@ -284,7 +283,7 @@ class RestoreCommand:
         options = [f"--because {shell_word(self._because)}"] if self._because else []
         options += [f"--{name}" for name in ("keep-mtime", "resume") if self._given.has(name)]
         call = self._call("apply", plan.id, *options, paths=[])
-        return f"`{call}` applies this plan within {MINUTES} minutes"
+        return f"`{call}` applies this plan within {terms.MINUTES} minutes"
 
     def _preview(self, plan: "Plan") -> None:
         plan_text.preview(plan, self._screen, self._contents)
@@ -343,7 +342,22 @@ class RestoreCommand:
                 was_previewed=was_previewed,
                 besides=conversations.in_words(resumed, self._screen),
             )
+            self._ask_why(made)
         return 0
+
+    def _ask_why(self, made: "Report") -> None:
+        """Ask for the reason once it is done: nobody has to think of one before."""
+        is_known = self._because or self._agreed or self._name == terms.REDO
+        if is_known or not made.id or not self._screen.can_ask:
+            return
+        try:
+            why = self._screen.ask_for("Why? Agents are told (Enter skips):")
+        except KeyboardInterrupt:
+            self._screen.note("")
+            return
+        if why:
+            lesson = self._project.lessons.note(why, restore=made.id, request=f"why {made.id}")
+            self._screen.note(f"`takeback lessons drop {lesson.id[:8]}` takes that back")
 
     def _refuse(self, plan: "Plan", problem: "TakebackError") -> int:
         if not self._screen.json:

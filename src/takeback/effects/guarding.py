@@ -140,6 +140,7 @@ def decide(
 
 def _judged(work: "Workspace", call: Call, home: bytes) -> Judgement:
     try:
+        from takeback.effects import rule_files
         from takeback.guard.judge import judge
 
         return judge(
@@ -149,6 +150,7 @@ def _judged(work: "Workspace", call: Call, home: bytes) -> Judgement:
             cwd=call.cwd or work.root,
             root=work.root,
             home=home,
+            rules=rule_files.read(work.home, work.id, work.root).rules,
             declared=call.declared,
         )
     except Exception:  # noqa: BLE001 -- what cannot be judged is opaque

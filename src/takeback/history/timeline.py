@@ -524,6 +524,7 @@ class Timeline:
             went_back=told.went_back(),
             effects=effect_log.of_turn(self._ledger, row.id) if self._has_effects else (),
             unreported=bool(files and not row.steps and self._ledger.deltas.unreported(row.number)),
+            relapses=self._ledger.lessons.relapses((row.id,)),
         )
 
     def _git(self, row: "TurnRecord") -> "tuple[Reason, ...]":

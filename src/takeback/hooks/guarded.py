@@ -46,7 +46,7 @@ class Guarding:
 
         One that was `missed` has run by now, so nothing stops it.
         """
-        if event.tool_kind == words.READ:
+        if event.tool_kind == words.READ or tools.acts_for_us(event.tool):
             return None
         if self._work.rules.setting("guard", "mode", "") == _OFF:
             return None

@@ -97,6 +97,7 @@ def _append(path: bytes, line: bytes) -> None:
         os.close(fd)
 
 
+_ENDS = (kinds.STOPS, kinds.FAILS)
 NOT_COVERED, REWOUND, RESTORED, OFF = "not covered", "rewound", "restored", "off"
 NEW_HISTORY, TYPED, GUARD = "new history", "typed", "guard"
 """Reasons of answers."""
@@ -304,38 +305,78 @@ def _written(project: "Project", event: "HookEvent", context: HookContext) -> An
 def _answer(project: "Project", session: str, event: "HookEvent", context: HookContext) -> Answer:
     """What the log has to say about the event. The turn is covered, also if this fails."""
     try:
-        to_agent = to_user = ""
-        if event.can_be_told():
-            from takeback.agents import notes
-            from takeback.hooks import words
-
-            work = project.workspace
-            to_agent = words.of_note(notes.pending(work.ledger, work.held, session))
-            sessions = work.ledger.sessions
-            if event.kind == kinds.PROMPT and sessions.is_paused(sessions.get(session).number):
-                to_agent = "\n".join(filter(None, (to_agent, words.PAUSED)))
-        if event.tells_of_prompts():
-            from takeback.agents import rewinds
-            from takeback.hooks import words
-
-            work = project.workspace
-            rewind = rewinds.notice(work.ledger, work.held, session, event)
-            to_user = words.of_rewind(rewind)
-            if rewind is not None:
-                from takeback import listeners
-
-                listeners.tell_rewind(work.rules, event.agent.name, session, rewind)
-        if event.kind == kinds.PROMPT:
-            from takeback.agents import typed
-            from takeback.hooks import words
-
-            left = typed.take_result(project.workspace.store, session)
-            to_user = "\n".join(filter(None, (words.of_late_result(left), to_user)))
+        to_agent, to_user = _to_agent(project, session, event), _to_user(project, session, event)
         reason = RESTORED if to_agent else REWOUND if to_user else ""
         return Answer(reason=reason, to_agent=to_agent, to_user=to_user)
     except Exception as problem:  # noqa: BLE001 -- whatever it is, it is not the agent's
         _log(event, context, problem)
         return Answer()
+
+
+def _to_agent(project: "Project", session: str, event: "HookEvent") -> str:
+    """Restores that the agent was not told of, that it is paused, lessons and relapses."""
+    work = project.workspace
+    if event.has_worked():
+        turn = work.ledger.turns.newest_of(work.ledger.sessions.get(session).number)
+        if turn is not None:
+            project.recorder().find_relapses(turn.id)
+    if event.compacts():
+        from takeback.lessons import telling
+
+        telling.compacted(work.ledger, work.held, session)
+    if not event.can_be_told():
+        return ""
+    from takeback.agents import notes
+    from takeback.hooks import words
+
+    said = [words.of_note(notes.pending(work.ledger, work.held, session))]
+    sessions = work.ledger.sessions
+    if event.kind == kinds.PROMPT and sessions.is_paused(sessions.get(session).number):
+        said.append(words.PAUSED)
+    if work.ledger.lessons.has_any():
+        from takeback.lessons import telling
+
+        only_anew = not event.begins_work()
+        lessons = telling.pending(
+            work.ledger, work.held, session, event.prompt, only_anew=only_anew
+        )
+        said.append(words.of_lessons(lessons))
+    if work.ledger.lessons.has_relapses():
+        from takeback.lessons import telling
+
+        found = telling.pending_relapses(work.ledger, work.held, session, telling.TO_AGENT)
+        said.append(words.of_relapses(found))
+    return "\n".join(filter(None, said))
+
+
+def _to_user(project: "Project", session: str, event: "HookEvent") -> str:
+    """A rewind, what came of a command that was typed, and relapses of the turn that ends."""
+    to_user = ""
+    if event.tells_of_prompts():
+        from takeback.agents import rewinds
+        from takeback.hooks import words
+
+        work = project.workspace
+        rewind = rewinds.notice(work.ledger, work.held, session, event)
+        to_user = words.of_rewind(rewind)
+        if rewind is not None:
+            from takeback import listeners
+
+            listeners.tell_rewind(work.rules, event.agent.name, session, rewind)
+    if event.kind == kinds.PROMPT:
+        from takeback.agents import typed
+        from takeback.hooks import words
+
+        left = typed.take_result(project.workspace.store, session)
+        to_user = "\n".join(filter(None, (words.of_late_result(left), to_user)))
+    if event.kind in _ENDS and project.workspace.ledger.lessons.has_relapses():
+        from takeback.hooks import words
+        from takeback.lessons import telling
+
+        work = project.workspace
+        found = telling.pending_relapses(work.ledger, work.held, session, telling.TO_USER)
+        to_user = "\n".join(filter(None, (to_user, words.of_relapses_to_user(found))))
+    return to_user
 
 
 def _log(event: "HookEvent", context: HookContext, problem: Exception) -> "tuple[str, bool]":

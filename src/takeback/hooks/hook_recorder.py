@@ -324,7 +324,8 @@ class HookRecorder:
         missed: bool = False,
         decision: "Decision | None" = None,
     ) -> str:
-        kind, paths = tools.claim_of(event.tool, event.given, event.tool_kind)
+        own_kind = words.READ if tools.acts_for_us(event.tool) else event.tool_kind
+        kind, paths = tools.claim_of(event.tool, event.given, own_kind)
         return self._recorder.start_step(
             self._turn_of(session, event) or self._begin_unseen(session, event),
             event.tool,

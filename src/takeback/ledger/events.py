@@ -162,6 +162,9 @@ EFFECT_COMPENSATED = "EffectCompensated"
 GUARD_MODE_SET = "GuardModeSet"
 GUARD_ALLOWED = "GuardAllowed"
 GUARD_ASKED = "GuardAsked"
+RESCUE_MADE = "RescueMade"
+RESCUE_SETTLED = "RescueSettled"
+RESCUES_DROPPED = "RescuesDropped"
 
 KINDS = (
     LINE_STARTED,
@@ -206,6 +209,9 @@ KINDS = (
     GUARD_MODE_SET,
     GUARD_ALLOWED,
     GUARD_ASKED,
+    RESCUE_MADE,
+    RESCUE_SETTLED,
+    RESCUES_DROPPED,
 )
 """Every kind that this program knows; newer ones may write others."""
 

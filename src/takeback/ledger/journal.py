@@ -29,11 +29,11 @@ from takeback.errors import (
 from takeback.ledger.database import Group
 from takeback.ledger.events import entry_facts, entry_from
 from takeback.model import ids
-from takeback.model.plan import MINUTES, Description, Preview, entry_ids, path_states
+from takeback.model.plan import Description, Preview, entry_ids, path_states
 from takeback.model.reasons import Action
 from takeback.model.text import json_text
 from takeback.model.tree import Op, is_safe_name
-from takeback.model.words import ROLLBACK
+from takeback.model.words import MINUTES, ROLLBACK
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -55,11 +55,11 @@ if TYPE_CHECKING:
 APPLYING, LATE, STAGING = "applying", "late", "staging"
 _COLUMNS = ", ".join(f"CAST({name} AS BLOB)" for name in ("id", "phase", "said"))
 """As bytes: text that is not UTF-8 any more could not be read at all."""
-_VALID = MINUTES * 60 * 10**9
+_MINUTE = 60 * 10**9
 
 
 class Away:
-    """A folder outside the project in which single files are restored, and what is done there."""
+    """A folder outside the project in which files are restored, and what is done there."""
 
     __slots__ = ("folder", "ops")
 
@@ -220,11 +220,17 @@ class Journals(Group):
                 yield Damaged(number, id, phase, said)
 
     def _require_named(self, row: Journal) -> None:
-        """Outside the project, a row may only speak of what an edit tool named."""
+        """Outside the project, a row may only speak of what an edit tool named, or was rescued."""
+        if not row.away:
+            return
+        from takeback.ledger.beyond.rescues import Rescues
+
+        is_rescued = Rescues(self._reader).is_known
         for away in row.away:
             for op in away.ops:
-                if not self._names.is_known(away.path(op)):
-                    raise ValueError(away.path(op))
+                path = away.path(op)
+                if not ((not op.way and self._names.is_known(path)) or is_rescued(path)):
+                    raise ValueError(path)
 
 
 def _facts(journal: Journal) -> "Json":
@@ -248,7 +254,7 @@ def _journal(id: str, phase: str, told: "dict[str, Any]") -> Journal:
     parents = tuple(map(int, told["parents"]))
     if not id.isalpha() or phase not in (APPLYING, LATE, STAGING):
         raise ValueError(id)
-    if any(op.way or not op.name for each in away for op in each.ops):
+    if any(not op.name for each in away for op in each.ops):
         raise ValueError("a file outside is not in its folder")
     row = Journal(id, str(told["verb"]), str(told["title"]), ops, parents, phase, away)
     every = _every(row)
@@ -312,7 +318,12 @@ class Plans(Group):
         said = _plan_facts(plan, description.resolved(plan))
         with self._transaction() as db:
             operations.sql(db, "DELETE FROM plans WHERE expires <= ?", (now,))
-            values = (id, now + _VALID, json_text.dumps(said), self._reader.line)
+            values = (
+                id,
+                now + description.minutes * _MINUTE,
+                json_text.dumps(said),
+                self._reader.line,
+            )
             operations.sql(db, "INSERT INTO plans VALUES (?, ?, ?, ?)", values)
         return id
 
@@ -340,7 +351,7 @@ class Plans(Group):
             )
         if found.expires <= now:
             raise StalePlanError(
-                f"the plan `{id}` is more than {MINUTES} minutes old",
+                f"the plan `{id}` is more than {found.description.minutes} minutes old",
                 hint=found.description.again,
             )
         return found
@@ -362,6 +373,7 @@ def _plan_facts(plan: "Plan", what: Description) -> "dict[str, Json]":
         "paths": [_text(path) for path in what.paths],
         "decide": decide,
         "shared": what.shared,
+        "minutes": what.minutes,
         "entry": list(entry_ids(plan)),
         "states": _by_path(path_states(plan)),
     }
@@ -377,6 +389,7 @@ def _preview(id: str, expires: int, said: "Any") -> Preview:  # noqa: ANN401 - a
         paths=tuple(map(_bytes, said["paths"])),
         decide=decide if isinstance(decide, str) else _from_decisions(decide),
         shared=said["shared"],
+        minutes=said["minutes"],
     )
     return Preview(id, description, tuple(said["entry"]), _from_paths(said["states"]), expires)
 

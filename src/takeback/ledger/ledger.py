@@ -102,7 +102,6 @@ class Ledger(Beyond):
         return int(number)
 
     def _connect(self) -> "Connection":
-        """One more connection, for another thread."""
         from takeback.ledger import database
 
         return connect(self.path) if self._unwritable is None else database.load(self.path)
@@ -121,7 +120,6 @@ class Ledger(Beyond):
         return db
 
     def _copy(self, problem: "sqlite.OperationalError") -> "Connection":
-        """A copy to read, where the disk takes no writes."""
         from takeback.ledger import database
 
         if not database.is_unwritable(problem):
@@ -260,7 +258,6 @@ class Ledger(Beyond):
 
     @cached_property
     def forgets(self) -> "Forgets":
-        """The row of a forget under way, and what forgets ask."""
         from takeback.ledger.retention import Forgets
 
         return Forgets(self._reader, self._transaction)

@@ -354,6 +354,10 @@ def _replace_changes(to: Tables, turn: "int | None", changes: "list[object]") ->
         from takeback.ledger import checkpoints
 
         checkpoints.count_losses(to.db, turn)
+    if to.db.execute("SELECT 1 FROM rescues WHERE turn = ? AND beyond LIMIT 1", (turn,)).fetchone():
+        from takeback.ledger.beyond import rescues
+
+        rescues.count(to.db, turn)
 
 
 # -- steps ---------------------------------------------------------------------------------

@@ -16,7 +16,8 @@ _LIVE = "undone IS NULL AND covered IS NULL"
 _SO_FAR = (
     "(EXISTS (SELECT 1 FROM deltas d WHERE d.turn = turns.number AND d.who = 'step')"
     " OR EXISTS (SELECT 1 FROM outside o WHERE o.turn = turns.number AND o.changed)"
-    " OR EXISTS (SELECT 1 FROM losses l WHERE l.turn = turns.number AND l.grave))"
+    " OR EXISTS (SELECT 1 FROM losses l WHERE l.turn = turns.number AND l.grave)"
+    " OR EXISTS (SELECT 1 FROM rescues r WHERE r.turn = turns.number AND r.beyond))"
 )
 _BEHIND = "number IN (SELECT turn FROM steps WHERE closed IS NULL)"
 _CHANGED = (

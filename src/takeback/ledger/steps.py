@@ -168,6 +168,15 @@ class Steps(Table):
         query = _OPEN + "s.kind = ? AND t.id = ? AND NOT s.background"
         return self._reader.column(query, (kind, turn))
 
+    def open_calls(self, word: str) -> "list[tuple[str, str, str]]":
+        """The steps that run with a word in the name of their tool: session, tool, summary."""
+        query = (
+            "SELECT z.id, s.tool, s.summary FROM steps s JOIN turns t ON t.number = s.turn"
+            " JOIN sessions z ON z.number = t.session WHERE s.closed IS NULL AND NOT s.background"
+            f" AND instr(lower(s.tool), ?) AND t.{self._here} ORDER BY s.number"
+        )
+        return self._reader.rows(query, (word,))
+
     def find_like(self, turn: str, likeness: str) -> "str | None":
         """The oldest step of a turn that runs and whose hook had this likeness."""
         query = (

@@ -145,6 +145,26 @@ class RecordedStep(Value):
         return tuple(map(path_text, self.raw_paths))
 
 
+class Relapse(Value):
+    """A turn brought back `lines` of the `taken` lines that a restore had taken back.
+
+    `prompt` and `because` are those of the restore: what was asked for then, and why it went back.
+    """
+
+    turn: str
+    restore: str
+    lines: int
+    taken: int
+    raw_paths: "tuple[bytes, ...]"
+    prompt: str = ""
+    because: str = ""
+
+    @property
+    def paths(self) -> "tuple[str, ...]":
+        """The paths as text, as `os.fsdecode` gives them."""
+        return tuple(map(path_text, self.raw_paths))
+
+
 class RecordedTurn(Value):
     """One prompt and everything it caused.
 
@@ -165,7 +185,8 @@ class RecordedTurn(Value):
     agent to ask for this one; empty if nobody can tell how far, None if nobody did. `back` is
     the N of the `@~N` that means it; None unless it is of the current line. `unreported`: its agent
     reported no tool, so what changed meanwhile may be yours. `effects` are what its calls did
-    outside the files, or tried to do.
+    outside the files, or tried to do. `relapses` are what it brought back that was taken back
+    before.
     """
 
     id: str
@@ -202,6 +223,7 @@ class RecordedTurn(Value):
     back: "int | None" = None
     unreported: bool = False
     effects: "tuple[Effect, ...]" = ()
+    relapses: "tuple[Relapse, ...]" = ()
 
 
 class NextUndo(Value):

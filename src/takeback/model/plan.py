@@ -5,7 +5,7 @@ from hashlib import sha256
 from takeback.model.reasons import Action
 from takeback.model.tree import FOLDER, LINK
 from takeback.model.value import Value, path_text
-from takeback.model.words import REDO, ROLLBACK
+from takeback.model.words import MINUTES, REDO, ROLLBACK
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     """What was decided: the keys are paths, or a path and the index of a hunk of it."""
 
 
-MINUTES = 15
-"""How long a plan that was shown can be applied."""
 _LONGEST = 60
 
 
@@ -240,7 +238,7 @@ class Description(Value):
 
     `refs` are what is taken back, put back or gone back to; none means the newest. `decide` is what
     was decided about conflicts, for all of them, by path, or by path and hunk. `by_hunk` lets the
-    plan name the hunks of every text that it changes.
+    plan name the hunks of every text that it changes. It can be applied for some `minutes`.
     """
 
     verb: str
@@ -251,6 +249,7 @@ class Description(Value):
     decide: "str | Decisions" = ""
     shared: bool = False
     by_hunk: bool = False
+    minutes: int = MINUTES
 
     def resolved(self, plan: Plan) -> "Description":
         """The same with ids for words, times and the newest, so that it means the same later."""

@@ -79,6 +79,12 @@ _FILE_SERVER_TOOLS = {
     ),
 }
 
+_OUR_LOOKS = frozenset(("status", "log", "show", "diff", "lessons"))
+_OUR_ACTS = frozenset(
+    "checkpoint note_lesson preview_undo preview_rollback apply apply_asking".split()
+)
+_OUR_NAMES = ("mcp", "plugin", "takeback")
+
 _PATH_KEYS = frozenset(
     """
     filepath path notebookpath absolutepath targetfile targetnotebook relativepath filename file
@@ -101,6 +107,7 @@ _TOLD_KEYS = (
     "name",
     "task",
     "instruction",
+    "plan",
 )
 _SUMMARY_KEYS = {
     SHELL: (_COMMAND_KEYS, _TOLD_KEYS),
@@ -118,9 +125,35 @@ def is_agents_own(path: bytes) -> bool:
     return names[-1] in _HISTORY or any(name.startswith(_CACHE) for name in names)
 
 
+def our_tool(tool: str) -> str:
+    """The name of a tool of `takeback mcp`, however an agent spells it; empty for all others.
+
+    `mcp__takeback__apply`, `mcp__plugin_takeback_takeback__apply`, `takeback-apply`: all are
+    `apply`. A name without `takeback` in it may be anybody's.
+    """
+    if len(tool) > 100 or "takeback" not in tool.lower():
+        return ""
+    words = "".join(c if c.isalnum() else " " for c in tool.lower()).split()
+    while words and words[0] in _OUR_NAMES:
+        del words[0]
+    name = "_".join(words)
+    return name if name in _OUR_LOOKS or name in _OUR_ACTS else ""
+
+
+def acts_for_us(tool: str) -> bool:
+    """Whether a tool of ours does more than look.
+
+    Such a call is a step, by which the server finds its session. It claims no change: while it
+    waits for an answer, the user may be at work.
+    """
+    return our_tool(tool) in _OUR_ACTS
+
+
 def kind_of(tool: str) -> str:
     """What a tool may change: edit, shell, read, agent, or other if nobody told us."""
     tool = str(tool)  # what a payload calls a name may be anything
+    if our_tool(tool) in _OUR_LOOKS:
+        return READ
     if tool[:5].lower() == "mcp__":
         server, _, name = tool[5:].partition("__")
         return _FILE_SERVER_TOOLS.get(_plain(name), OTHER) if _is_file_server(server) else OTHER

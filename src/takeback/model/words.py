@@ -27,6 +27,8 @@ PERHAPS = "perhaps"
 """Of a step of which nobody knows when it began: it may as well be the user's."""
 UNREPORTED = "unreported"
 """In a turn of an agent that has reported no tool so far: perhaps it never does."""
+RESCUED = "rescued"
+"""Saved just before a command destroyed it: no checkpoint holds it."""
 UNKNOWN = "unknown"
 """Changed while `takeback watch` ran, by nobody who said so; also the agent of such turns."""
 
@@ -38,6 +40,8 @@ DECISIONS = (KEEP_MINE, TAKE_BACK, MARKERS, SKIP)
 """How a conflict can be decided."""
 UNDO, REDO, ROLLBACK = "undo", "redo", "rollback"
 """What a restore is."""
+MINUTES, MINUTES_OF_AGENTS = 15, 5
+"""How long a plan that was shown can be applied; and one that an agent made."""
 OMIT = "omit"
 """A path that appeared and is not covered, so that it cannot be taken back."""
 

@@ -13,22 +13,24 @@ What fails before the journal leaves nothing behind. What fails after it is take
 if even that fails, or the process dies, by whoever takes the lock next. Taking back is the same
 code with the sides changed, so it can itself be interrupted at any step and taken up again.
 
-What is committed with the checkpoint after a restore: its event, and whose changes it has.
+What is committed with the checkpoint after a restore: its event, and whose changes it has. And what
+a plan does, as operations.
 """
 
 import os
 
-from takeback.disk import operations
+from takeback.disk import descent, operations
 from takeback.disk.sqlite import DatabaseError
 from takeback.errors import DamagedStoreError, TakebackError, UnfinishedError
 from takeback.ledger import events, journal
 from takeback.ledger.events import NewEvent
+from takeback.ledger.journal import Away
 from takeback.ledger.outside import file_facts
 from takeback.model import reasons, words
 from takeback.model.ids import is_stage
 from takeback.model.plan import Remark
 from takeback.model.reasons import Action, Reason
-from takeback.model.tree import FOLDER, REGULAR, SETUID
+from takeback.model.tree import FOLDER, REGULAR, SETUID, Op
 from takeback.undo import rescue
 from takeback.worktree.roots import Roots, require_outside, require_possible
 from takeback.worktree.stage import Stage
@@ -36,17 +38,18 @@ from takeback.worktree.swap import PathSwapper
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from takeback.capture.deltas import Delta
     from takeback.disk.lock import Lock
     from takeback.ledger.journal import Journal
     from takeback.model.history import Author
-    from takeback.model.plan import Remark
+    from takeback.model.plan import Plan, Remark
     from takeback.model.text.json_text import Json
-    from takeback.model.tree import Op, Owner
+    from takeback.model.tree import Entry, Owner
     from takeback.ports import Progress
     from takeback.store import Store
+    from takeback.undo.planner import Planner
 
     Late = list[dict[bytes, bytes]]
 
@@ -56,7 +59,14 @@ if TYPE_CHECKING:
 class Finish:
     """What is committed together with the checkpoint after a restore."""
 
-    def __init__(self, row: "Journal", said: "dict[str, Json]", at: int, request: "str | None"):
+    def __init__(
+        self,
+        row: "Journal",
+        said: "dict[str, Json]",
+        at: int,
+        request: "str | None",
+        apart: "frozenset[bytes]" = frozenset(),
+    ) -> None:
         self.journal = row.id
         self.late = False
         self.dropped: list[bytes] = []
@@ -67,7 +77,9 @@ class Finish:
         self._said = said
         self._at = at
         self._request = request
-        self._targets = {op.path: op.after for op in row.ops}
+        self._apart = apart
+        """What comes from the rescue: no checkpoint held it, and none has to hold it now."""
+        self._targets = {op.path: op.after for op in row.ops if op.path not in apart}
 
     @property
     def wanted(self) -> "set[bytes]":
@@ -87,6 +99,8 @@ class Finish:
 
     def _is_ours(self, delta: "Delta") -> bool:
         """Whether the restore made a change; somebody may have changed the path once more."""
+        if delta.path in self._apart:
+            return delta.path not in self.kept
         if delta.path not in self._targets or delta.path in self.kept:
             return False
         target = self._targets[delta.path]
@@ -119,7 +133,7 @@ class Finish:
         return [
             [*file_facts(path, op.before), file_facts(path, op.after)[1]]
             for path, op in ops
-            if path not in self.kept
+            if path not in self.kept and path not in self._apart
         ]
 
 
@@ -130,6 +144,66 @@ def _text(path: bytes) -> str:
 def _told(kept: "dict[bytes, Reason]") -> "list[Json]":
     """As an event carries what was kept."""
     return [[_text(path), kept[path].as_json()] for path in sorted(kept)]
+
+
+# -- what a plan does, as operations --------------------------------------------------------
+
+
+def ops_inside(plan: "Plan", planner: "Planner", made: "Mapping[bytes, Entry]") -> "list[Op]":
+    """What is to be done; `before` as the safety checkpoint has it, `after` as it was stored.
+
+    What was rescued may be in no checkpoint, so its plan looked itself.
+    """
+    changes = [c for c in plan.changes if not c.outside]
+    return [
+        Op(
+            c.raw_path,
+            c.before if c.how == words.RESCUED and c.before is None else planner.now.at(c.raw_path),
+            made.get(c.raw_path, c.after),
+        )
+        for c in changes
+    ]
+
+
+def ops_away(plan: "Plan", made: "Mapping[bytes, Entry]") -> "list[Away]":
+    """What is to be done outside the project, folder by folder."""
+    found: dict[bytes, list[Op]] = {}
+    for change in plan.changes:
+        if change.outside:
+            folder = _nearest(change.raw_path) if change.how == words.RESCUED else b""
+            folder = folder or descent.parted(change.raw_path)[0]
+            name = change.raw_path[len(folder.rstrip(b"/")) + 1 :]
+            op = Op(name, change.before, made.get(change.raw_path, change.after))
+            found.setdefault(folder, []).append(op)
+    return [Away(folder, ops) for folder, ops in sorted(found.items())]
+
+
+def _nearest(path: bytes) -> bytes:
+    """The nearest folder above a path that is there."""
+    folder = descent.parted(path)[0]
+    while folder != b"/" and not os.path.isdir(folder):
+        folder = descent.parted(folder)[0]
+    return folder
+
+
+def with_closed_folders(ops: "list[Op]", planner: "Planner") -> "list[Op]":
+    """With the folders that forbid to change what is in them: they are opened, and closed again."""
+    seen = {op.path for op in ops}
+    closed = []
+    for op in ops:
+        above = op.path
+        while above:
+            above = above.rpartition(b"/")[0]
+            if above in seen:
+                break
+            seen.add(above)
+            entry = planner.now.at(above)
+            if entry is not None and entry.kind == FOLDER and entry.mode & 0o300 != 0o300:
+                closed.append(Op(above, entry, entry))
+    return [*ops, *closed]
+
+
+# -- all of it, or nothing ------------------------------------------------------------------
 
 
 class MovedError(Exception):

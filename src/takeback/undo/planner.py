@@ -152,6 +152,10 @@ class Planner:
         decided._with_shared = shared
         return decided
 
+    def look_outside(self, path: bytes) -> "Entry | None":
+        """The file at a path outside the project, which the store holds now; None if it cannot."""
+        return self._look([path])[path].entry
+
     # -- undo and redo ---------------------------------------------------------------------
 
     def undo(

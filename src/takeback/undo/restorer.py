@@ -11,7 +11,7 @@ import time
 from takeback.capture.changes import Trees
 from takeback.capture.checkpoint import NOTHING, Place, Request
 from takeback.capture.safe_points import SafePoints, touched_sessions
-from takeback.disk import descent
+from takeback.effects.rescue import settle
 from takeback.errors import (
     BlockedError,
     ConflictError,
@@ -19,27 +19,26 @@ from takeback.errors import (
     StalePlanError,
     UsageError,
 )
-from takeback.history import references
 from takeback.history.lookup import Place as Folder
 from takeback.ledger import events
 from takeback.ledger.events import NewEvent, pack_facts
-from takeback.ledger.journal import Away, Journal
+from takeback.ledger.journal import Journal
 from takeback.ledger.undo_stack import ALL_SHARED
 from takeback.model import ids, reasons
-from takeback.model.plan import SETTLED, Plan, PlannedChange, Remark, Report, entry_ids
+from takeback.model.plan import SETTLED, Plan, Remark, Report, entry_ids
 from takeback.model.reasons import Action, Reason
-from takeback.model.tree import FOLDER, Op, UnstoredFile, is_same, judge
-from takeback.model.words import REDO, ROLLBACK, count
+from takeback.model.tree import FOLDER, UnstoredFile, is_same
+from takeback.model.words import REDO, RESCUED, ROLLBACK, count
 from takeback.objects.git_objects import BLOB
-from takeback.undo import apply, rescue, select, standing
+from takeback.undo import apply, own, rescue, returning, select, standing
 from takeback.undo import planner as planning
 from takeback.undo.apply import Finish, MovedError
+from takeback.undo.told_again import as_done, as_nothing
 from takeback.worktree.stage import Shut
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-    from typing import Any
+    from collections.abc import Mapping
 
     from takeback.capture.workspace import Workspace
     from takeback.ledger.events import CheckpointRow, Event
@@ -50,69 +49,6 @@ if TYPE_CHECKING:
     from takeback.model.results import Checkpoint
     from takeback.model.text.json_text import Json
     from takeback.model.tree import Entry
-
-
-def as_done(ledger: "Ledger", said: "Mapping[str, Json]") -> Report:
-    """The report of a restore that was done before, from what its event says."""
-    rows = [ledger.checkpoints.with_prefix(str(said[name]))[0] for name in ("before", "after")]
-    row = ledger.stack.find(str(said["restore"]))
-    deltas = ledger.deltas.restored(rows[1].number) if rows[0].id != rows[1].id else []
-    plan = Plan(
-        str(said["verb"]),
-        base=rows[0].tree.hex(),
-        target=str(said["target"]),
-        title=references.of(ledger, row) if row is not None else "",
-        changes=(
-            *(PlannedChange(each.path, each.verb, None, None) for each in deltas),
-            *(_outside(ledger, row.number) if row is not None else ()),
-        ),
-        turns=_turns(said),
-        restore=str(said["entry"] or ""),
-        is_newest=True,
-        session=str(said["session"] or ""),
-    )
-    kept, rescued = (_remarks(said.get(name)) for name in ("kept", "rescued"))
-    return Report(
-        plan,
-        id=str(said["restore"]),
-        before=rows[0].id,
-        after=rows[1].id,
-        kept=kept,
-        rescued=rescued,
-        undo=str(said.get("undo", "")),
-        because=str(said["because"]),
-    )
-
-
-def as_nothing(ledger: "Ledger", said: "Mapping[str, Json]") -> Report:
-    """The report of a restore that had nothing to do, from what its event says."""
-    (row,) = ledger.checkpoints.with_prefix(str(said["checkpoint"]))
-    verb, target, title = (str(said[name]) for name in ("verb", "target", "title"))
-    plan = Plan(verb, base=row.tree.hex(), target=target, title=title, changes=())
-    return Report(plan, id="", before=row.id, after=row.id)
-
-
-def _outside(ledger: "Ledger", restore: int) -> "Iterator[PlannedChange]":
-    """What it changed outside the project."""
-    for row in ledger.outside.of_restore(restore):
-        found = judge(row.path, row.before, row.after)
-        if found is not None:
-            yield PlannedChange(row.path, found.verb, row.before, row.after, outside=True)
-
-
-def _turns(said: "Mapping[str, Json]") -> "tuple[str, ...]":
-    """The turns that it was about; at first an event told only one."""
-    turns: Any = said.get("turns") or ([said["turn"]] if said["turn"] else [])
-    return tuple(map(str, turns))
-
-
-def _remarks(told: "Json") -> "tuple[Remark, ...]":
-    pairs: Any = told or ()
-    return tuple(Remark(_bytes(str(path)), reasons.from_json(why)) for path, why in pairs)
-
-
-def _bytes(path: str) -> bytes:
-    return path.encode("utf-8", "surrogateescape")
 
 
 _TRIES = 3
@@ -145,6 +81,17 @@ class Restorer(SafePoints):
             shut.close()
         return plan.replace(id=self._ledger.plans.add(plan, what, time.time_ns()))
 
+    def plan_again(self, id: str) -> Plan:
+        """A plan that was shown, made anew; an error if it is not the same any more."""
+        preview = self._ledger.plans.get(id, time.time_ns())
+        shut = Shut(self._work.rules.open_root())
+        try:
+            plan, _ = self._planned(preview.description, self._safety(), shut)
+        finally:
+            shut.close()
+        _changed_since(preview, plan)
+        return plan.replace(id=id, running=_running(self._ledger, plan))
+
     def apply(
         self,
         id: str,
@@ -153,6 +100,7 @@ class Restorer(SafePoints):
         keep_mtime: bool = False,
         yes: bool = False,
         asker: str = "",
+        only_own: bool = False,
     ) -> Report:
         """Make a plan that was shown once more, and do it if it is still the same.
 
@@ -170,6 +118,7 @@ class Restorer(SafePoints):
             keep_mtime=keep_mtime,
             yes=yes,
             asker=asker,
+            only_own=only_own,
             request=request,
         )
 
@@ -182,11 +131,13 @@ class Restorer(SafePoints):
         keep_mtime: bool = False,
         yes: bool = False,
         asker: str = "",
+        only_own: bool = False,
         request: "str | None" = None,
     ) -> Report:
         """Look at the tree, plan, and do it; only as in the `preview`, if there was one.
 
-        `asker` is the session that asks for it, so that its next call is not refused.
+        `asker` is the session that asks for it, so that its next call is not refused. With
+        `only_own`, what touches more than that session's own changes is refused.
         """
         self._ledger.journal.require_sound()
         known = self._ledger.requested(request)
@@ -204,6 +155,7 @@ class Restorer(SafePoints):
                 keep_mtime=keep_mtime,
                 yes=yes,
                 asker=asker,
+                only_own=only_own,
                 request=request,
             )
             done = tuple(change.raw_path for change in report.plan.changes)
@@ -221,6 +173,7 @@ class Restorer(SafePoints):
         keep_mtime: bool,
         yes: bool,
         asker: str,
+        only_own: bool,
         request: "str | None",
     ) -> Report:
         """Plan, and do it; again, if somebody saves in between."""
@@ -233,6 +186,9 @@ class Restorer(SafePoints):
             if preview is not None:
                 since = _changed_since(preview, plan)
                 plan = plan.replace(id=preview.id)
+            if only_own:
+                running = _running(self._ledger, plan, asker)
+                own.require(self._ledger, plan.replace(running=running), asker)
             _require_decided(plan, yes=yes)
             saves = _saves_since(planned, plan, now)
             planned = planned or plan
@@ -260,6 +216,7 @@ class Restorer(SafePoints):
         again: "frozenset[bytes]" = frozenset(),
         modes: "Mapping[bytes, int] | None" = None,
     ) -> "CheckpointRow":
+        settle(self._work)
         at = self._looked = time.time_ns()
         dead, late = self.dead_sessions(at), self.late_turns()
         request = Request(
@@ -285,7 +242,7 @@ class Restorer(SafePoints):
         tried: set[bytes] = set()
         while True:
             planner = self._planner(now)
-            plan = planner.plan(what)
+            plan = returning.with_rescued(self._work, planner, planner.plan(what))
             closed = planner.shut(plan) - tried
             tried |= closed
             if not shut.open(closed):
@@ -315,7 +272,8 @@ class Restorer(SafePoints):
             return now
         now = self._safety(rehash=True, wanted=wanted, modes=shut.modes)
         found = self._planner(now).now
-        inside = [c for c in plan.changes if not c.outside and c.raw_path not in wanted]
+        own = [c for c in plan.changes if not c.outside and c.how != RESCUED]
+        inside = [c for c in own if c.raw_path not in wanted]
         # The plan knows nothing of what somebody saved between its look and this one.
         moved = [c.raw_path for c in inside if not is_same(found.at(c.raw_path), c.before)]
         if moved:
@@ -356,11 +314,12 @@ class Restorer(SafePoints):
         root = self._work.rules.open_root()
         try:
             made = self._store_texts(plan, at)
-            ops = _with_closed_folders(_ops(plan, planner, made), planner)
+            ops = apply.with_closed_folders(apply.ops_inside(plan, planner, made), planner)
             parents = (now.event, *planner.parents(plan))
-            away = _away(plan, made)
+            away = apply.ops_away(plan, made)
             row = Journal(id, plan.verb, plan.called, ops, parents, away=away)
-            finish = Finish(row, said, at, request)
+            apart = frozenset(c.raw_path for c in plan.changes if c.how == RESCUED)
+            finish = Finish(row, said, at, request, apart)
             finish.rescued = saves
             looked: list[Checkpoint] = []
             place = Place(title=f"after {plan.verb} {id}")
@@ -541,42 +500,6 @@ def _require_decided(plan: Plan, *, yes: bool) -> None:
             hint=Action("consent"),
             reasons=plan.doubts,
         )
-
-
-def _ops(plan: Plan, planner: "planning.Planner", made: "Mapping[bytes, Entry]") -> "list[Op]":
-    """What is to be done; `before` as the safety checkpoint has it, `after` as it was stored."""
-    changes = [c for c in plan.changes if not c.outside]
-    return [
-        Op(c.raw_path, planner.now.at(c.raw_path), made.get(c.raw_path, c.after)) for c in changes
-    ]
-
-
-def _away(plan: Plan, made: "Mapping[bytes, Entry]") -> "list[Away]":
-    """What is to be done outside the project, folder by folder."""
-    found: dict[bytes, list[Op]] = {}
-    for change in plan.changes:
-        if change.outside:
-            folder, name = descent.parted(change.raw_path)
-            op = Op(name, change.before, made.get(change.raw_path, change.after))
-            found.setdefault(folder, []).append(op)
-    return [Away(folder, ops) for folder, ops in sorted(found.items())]
-
-
-def _with_closed_folders(ops: "list[Op]", planner: "planning.Planner") -> "list[Op]":
-    """With the folders that forbid to change what is in them: they are opened, and closed again."""
-    seen = {op.path for op in ops}
-    closed = []
-    for op in ops:
-        above = op.path
-        while above:
-            above = above.rpartition(b"/")[0]
-            if above in seen:
-                break
-            seen.add(above)
-            entry = planner.now.at(above)
-            if entry is not None and entry.kind == FOLDER and entry.mode & 0o300 != 0o300:
-                closed.append(Op(above, entry, entry))
-    return [*ops, *closed]
 
 
 def _said(

@@ -208,6 +208,7 @@ class Wait:
     def until_over(self) -> Outcome:
         while True:
             number, is_for_us_alone = _next_signal()
+            # Another thread of this process may have taken the signal: look now and then.
             self._was_asked = self._was_asked or number in _ENDING
             if number in {signal.SIGCHLD, signal.SIGCONT}:
                 outcome = self._look()
@@ -264,12 +265,18 @@ def die_of(number: int) -> None:
     os.kill(os.getpid(), number)
 
 
+_LOOK_AGAIN = 1.0
+"""Seconds."""
+
+
 def _next_signal() -> "tuple[int, bool]":
     """The next signal, and whether we alone got it: not the whole group."""
     if sys.platform == "darwin":
         number = int(signal.sigwait(_TAKEN))
         return number, number not in _KEYBOARD or not _is_foreground()
-    info = signal.sigwaitinfo(_TAKEN)
+    info = signal.sigtimedwait(_TAKEN, _LOOK_AGAIN)
+    if info is None:
+        return signal.SIGCHLD, False
     # A terminal that is closed tells the leader of the session alone, which we may be.
     is_told_alone = info.si_signo == signal.SIGHUP and _leads_session()
     return info.si_signo, info.si_code <= 0 or is_told_alone

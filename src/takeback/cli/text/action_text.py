@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from takeback.model.reasons import Fact, Reason
 
 WORDS = {
+    "apply-plan": "`takeback apply {plan}` applies it",
     "begin": "`takeback checkpoint` makes this folder a project",
     "checkpoint": "`takeback checkpoint` makes the first one",
     "choose-folder": "change to a project folder, or name one with -C DIR",

@@ -148,6 +148,7 @@ _HOW = {
     terms.BY_SHELL: "by shell",
     terms.PERHAPS: "perhaps yours",
     terms.UNKNOWN: "unknown author",
+    terms.RESCUED: "rescued before it was destroyed",
     terms.UNREPORTED: "without a tool event; perhaps yours",
 }
 _TOLD = {

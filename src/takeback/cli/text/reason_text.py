@@ -78,6 +78,16 @@ _PLAIN = {
         "saved just before it was replaced; `takeback show {checkpoint} {at}` prints it"
     ),
     reasons.IN_CHECKPOINT: "`takeback show {checkpoint} PATH` prints it",
+    reasons.UNKNOWN_TARGET: "which files `{text}` means is unknown before it runs",
+    reasons.TOO_MANY_TO_SAVE: "too much to save in time: only {count} entries are saved",
+    reasons.TOO_LARGE_TO_COPY: "too large to copy ({size} bytes)",
+    reasons.NO_ROOM_TO_COPY: "not enough free space to copy it ({size} bytes)",
+    reasons.CANNOT_BE_SAVED: "cannot be saved: {why}",
+    reasons.HOLDS_STORE: "it holds Takeback's own store",
+    reasons.RESCUED_CHANGED: "its rescued copy was changed under another name",
+    reasons.RESCUED_LOST: "its rescued copy is gone",
+    reasons.THERE_AGAIN: "it is there again, so it is kept; its rescued copy stays, too",
+    reasons.GIT_STAYS: "Takeback never writes to a `.git` that is there",
     reasons.RESTORE_RUNS: "a restore is running",
     reasons.TOO_MUCH_TO_READ: (
         "{files} files may have changed, too many to read here; `takeback diff --stat` reads them"
@@ -464,6 +474,27 @@ def _outside_changes(facts: "Facts") -> str:
     return f"this also changes {files} outside the project: {shown(paths, _MOST_NAMED)}"
 
 
+def _in_conflict(facts: "Facts") -> str:
+    return f"in conflict with what others changed since: {shown(facts['paths'], _MOST_NAMED)}"
+
+
+def _outside_project(facts: "Facts") -> str:
+    return f"outside the project: {shown(facts['paths'], _MOST_NAMED)}"
+
+
+def _of_others(facts: "Facts") -> str:
+    paths = facts["paths"]
+    return f"you or other sessions changed {shown(paths, _MOST_NAMED)}, too"
+
+
+def _turns_of_others(facts: "Facts") -> str:
+    return f"it takes back {count(len(facts['turns']), 'turn')} of other sessions"
+
+
+def _others_at_work(facts: "Facts") -> str:
+    return f"at work on these files now: {', '.join(facts['agents'])}"
+
+
 def _uncovered_changed(facts: "Facts") -> str:
     return f"not covered, and changed since: {shown(facts['paths'], _MOST_NAMED)}"
 
@@ -532,6 +563,11 @@ _MADE: "dict[str, Callable[[Facts], str]]" = {
     reasons.UNKNOWN_AUTHOR: _unknown_author,
     reasons.OUTSIDE_CHANGES: _outside_changes,
     reasons.OUTSIDE_STAYS: _outside_stays,
+    reasons.IN_CONFLICT: _in_conflict,
+    reasons.OUTSIDE_PROJECT: _outside_project,
+    reasons.OF_OTHERS: _of_others,
+    reasons.TURNS_OF_OTHERS: _turns_of_others,
+    reasons.OTHERS_AT_WORK: _others_at_work,
     reasons.TAKEN_BACK: _taken_back,
     reasons.RESTORE_STUCK: _stuck,
     reasons.LISTENERS_WRONG: _listeners_wrong,

@@ -12,6 +12,7 @@ from takeback.cli.text.turn_text import (
     explained,
     git_lines,
     named,
+    relapse,
     safe_text,
 )
 from takeback.model import words as terms
@@ -71,6 +72,7 @@ def turn(found: "RecordedTurn", screen: "Screen", now: float) -> None:
         ("Status", f"{page.marks.of(found.status)} {state_text.state(found) or found.status}"),
         ("Undone", state_text.undone(found)),
         ("Because", page.text(found.because)),
+        ("Relapse", _relapses(found, screen)),
         ("Asked", _went_back(found.went_back)),
         ("Before", found.before),
         ("After", found.after or "still running"),
@@ -104,6 +106,10 @@ def turn(found: "RecordedTurn", screen: "Screen", now: float) -> None:
     if any(loss.is_folder for loss in found.losses):
         screen.note("Takeback records no changes inside folders that are not covered")
     _what_next(found, screen)
+
+
+def _relapses(found: "RecordedTurn", screen: "Screen") -> str:
+    return relapse(found.relapses, screen.masker) if found.relapses else ""
 
 
 def why(found: "RecordedTurn", screen: "Screen", now: float) -> None:

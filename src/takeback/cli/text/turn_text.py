@@ -14,7 +14,7 @@ from takeback.model.words import count
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from takeback.cli.screen import Screen
     from takeback.model.history import (
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
         NextUndo,
         RecordedRestore,
         RecordedTurn,
+        Relapse,
     )
     from takeback.model.reasons import Reason
     from takeback.model.results import OutsideFile
@@ -155,8 +156,18 @@ def can_return(turn: "RecordedTurn") -> bool:
     return any(not any(path.startswith(each) for each in lost) for path in paths)
 
 
+def relapse(found: "Sequence[Relapse]", masker: "Masker" = CLOSED) -> str:
+    """What a turn brought back, in short."""
+    newest = found[-1]
+    prompt = f' of "{safe_line(masker.words(newest.prompt))}"' if newest.prompt else ""
+    more = f" and {len(found) - 1:,} more" if len(found) > 1 else ""
+    return f"brought back {newest.lines:,} of {newest.taken:,} undone lines{prompt}{more}"
+
+
 def remarks(turn: "RecordedTurn", masker: "Masker" = CLOSED) -> "list[str]":
     said = [f"because: {safe_line(masker.words(turn.because))}"] if turn.because else []
+    if turn.relapses:
+        said.append(relapse(turn.relapses, masker))
     if turn.git:
         said.append(f"git: {safe_text(masker.words(git_text.in_short(turn.git)))}")
     if not turn.kept and turn.files:
@@ -343,6 +354,15 @@ def as_json(turn: "RecordedTurn", masker: "Masker" = CLOSED) -> "dict[str, Json]
         "losses": [loss_text.as_json(loss) for loss in turn.losses],
         "outside": [outside_json(file) for file in turn.outside],
         "git": [git_json(each, masker) for each in turn.git],
+        "relapses": [
+            {
+                "restore": each.restore,
+                "lines": each.lines,
+                "taken": each.taken,
+                "paths": [path_fields(path) for path in each.raw_paths],
+            }
+            for each in turn.relapses
+        ],
         "authors": _authors((*turn.changes, *turn.shared)),
         "check": None,
         "effects": [effect_text.as_json(each, masker) for each in turn.effects],

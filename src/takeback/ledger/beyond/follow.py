@@ -12,8 +12,9 @@ if TYPE_CHECKING:
 
     Apply = Callable[[Tables, Event, Mapping[str, object]], None]
 
-_LESSONS = ("LessonNoted", "LessonChanged", "LessonsTold", "RelapseSeen")
 _EFFECTS = ("EffectReported", "EffectCompensated", "GuardModeSet", "GuardAllowed", "GuardAsked")
+_RESCUES = ("RescueMade", "RescueSettled", "RescuesDropped")
+_LESSONS = ("LessonNoted", "LessonChanged", "LessonsTold", "RelapseSeen", "SessionTold")
 
 
 def find(kind: str) -> "Apply | None":
@@ -26,6 +27,10 @@ def find(kind: str) -> "Apply | None":
         from takeback.ledger.beyond import effects
 
         return effects.FOLLOW[kind]
+    if kind in _RESCUES:
+        from takeback.ledger.beyond import rescues
+
+        return rescues.FOLLOW[kind]
     return None
 
 

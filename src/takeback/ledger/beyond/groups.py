@@ -6,6 +6,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from takeback.ledger.beyond.effects import Effects
     from takeback.ledger.beyond.lessons import Lessons
+    from takeback.ledger.beyond.rescues import Rescues
     from takeback.ledger.database import Reader
 
 
@@ -19,6 +20,12 @@ class Beyond:
         from takeback.ledger.beyond.lessons import Lessons
 
         return Lessons(self._reader)
+
+    @cached_property
+    def rescues(self) -> "Rescues":
+        from takeback.ledger.beyond.rescues import Rescues
+
+        return Rescues(self._reader)
 
     @cached_property
     def effects(self) -> "Effects":

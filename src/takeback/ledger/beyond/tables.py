@@ -35,7 +35,18 @@ CREATE TABLE guard_modes (
     author TEXT NOT NULL);
 """
 
+RESCUES = """
+CREATE TABLE rescues (
+    number INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, event INTEGER NOT NULL,
+    at INTEGER NOT NULL, turn INTEGER, step INTEGER, line INTEGER, state TEXT NOT NULL,
+    areas TEXT NOT NULL, tops TEXT NOT NULL, digest TEXT NOT NULL, files INTEGER NOT NULL,
+    bytes INTEGER NOT NULL, beyond INTEGER NOT NULL);
+CREATE INDEX rescues_of_turn ON rescues (turn) WHERE turn IS NOT NULL;
+CREATE INDEX rescues_there ON rescues (number) WHERE state <> 'dropped';
+"""
+
 NAMES = (
-    "lessons", "lessons_told", "relapses", "effects", "refusals", "allowances", "guard_modes",
+    "lessons", "lessons_told", "relapses", "rescues", "effects", "refusals", "allowances",
+    "guard_modes",
 )  # fmt: skip
 """All of them; they follow from events, as the other projections do."""
