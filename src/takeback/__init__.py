@@ -3,6 +3,8 @@
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import os
+    from collections.abc import Callable
+    from typing import Any, Unpack
 
     from takeback.errors import (
         BlockedError,
@@ -51,6 +53,8 @@ if TYPE_CHECKING:
         Usage,
         Verification,
     )
+    from takeback.participants.memory import HowKept
+    from takeback.ports import Participant
     from takeback.project import Project
     from takeback.session import Session, Step, Turn
 
@@ -106,6 +110,7 @@ __all__ = (
     "Usage",
     "UsageError",
     "Verification",
+    "memory",
     "open",
 )
 
@@ -133,6 +138,26 @@ def open(path: "AnyPath" = ".", *, home: "AnyPath | None" = None) -> "Project":
 
     chosen = environment.default_home() if home is None else os.path.abspath(os.fsencode(home))
     return Project.open(os.fsencode(path), home=chosen, user_home=environment.user_home())
+
+
+def memory(
+    target: object = None,
+    *,
+    name: str = "memory",
+    read: "Callable[[], Any] | None" = None,
+    write: "Callable[[Any], object] | None" = None,
+    **options: "Unpack[HowKept]",
+) -> "Participant":
+    """What an agent remembers in a program, as a participant: `project.register(memory(notes))`.
+
+    `target` is a mapping, or an object with `get_state` and `set_state`; otherwise `read` and
+    `write` do it. The state is JSON, or `dump` makes bytes of it and `load` reads them.
+    """
+    from takeback.participants.memory import ObjectMemory, of_object
+
+    if read is not None and write is not None:
+        return ObjectMemory(name, read, write, **options)
+    return of_object(target, name, options)
 
 
 def __dir__() -> "list[str]":

@@ -121,7 +121,7 @@ class Recorder(Pausing):
                 return
             self._reopen_session(row)
             place = Place(session, parents=(row.opened,), title=f"end of session {session}")
-            seen = self._look(place, {session: at}, at)
+            seen = self._look(place, {session: at}, at, boundary=True)
             facts = self._all_ended(row, at, seen, at)
             said: dict[str, Json] = {"session": session, "ended": at, **facts_of(seen, at)}
             parents = (row.opened, seen.cursor)
@@ -216,7 +216,7 @@ class Recorder(Pausing):
                 early = (self._late_turn(row, label=_label(label), began=began, git=git),)
             turn = early[0].id if early else _new_id()
             place = Place(session, parents=(row.opened,), title=f"before turn {turn}")
-            seen = self._look(place, closing, at, late=early)
+            seen = self._look(place, closing, at, late=early, boundary=True)
             ending, git = self._ending(over, seen, at), self._work.git_facts()
             facts = ending.of_turns(running, words.INTERRUPTED, git) + ending.of_steps(late)
             if early and self._ledger.turns.find(turn) is not None:
@@ -259,7 +259,8 @@ class Recorder(Pausing):
                 return None
             self._reopen_session(row)
             title = f"turn {turn.id} goes on"
-            seen = self._look(Place(session, turn.id, None, (turn.opened,), title), {}, at)
+            place = Place(session, turn.id, None, (turn.opened,), title)
+            seen = self._look(place, {}, at, boundary=True)
             git = self._work.git_facts()
             del git["git"]
             said: dict[str, Json] = {"turn": turn.id, **facts_of(seen, at), **git}
@@ -282,7 +283,7 @@ class Recorder(Pausing):
                 return
             self._reopen_session(self._ledger.sessions.of(row))
             place = Place(turn=turn, parents=(row.opened,), title=f"after turn {turn}")
-            seen = self._look(place, {turn: over}, at)
+            seen = self._look(place, {turn: over}, at, boundary=True)
             ending, git = self._ending(over, seen, at), self._work.git_facts()
             facts = ending.of_turns([row], status, git, request)
             self._conclude(facts, at, over, turns=[row.number])

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from takeback.model.history import RecordedTurn
     from takeback.model.plan import Report
     from takeback.model.results import Checkpoint
+    from takeback.participants.memory import SessionMemory
     from takeback.project import Project
     from takeback.recorder import Recorder
 
@@ -105,6 +106,14 @@ class Session:
             asker=self.id,
             request=request,
         )
+
+    @property
+    def memory(self) -> "SessionMemory":
+        """What the agent remembers: JSON values by key, which a rollback rewinds."""
+        from takeback.participants.memory import SessionMemory
+
+        work = self._project.workspace
+        return SessionMemory(lambda: work.ledger, work.held, self.id)
 
     def lessons(self, prompt: str = "", paths: "Iterable[AnyPath]" = ()) -> "tuple[Lesson, ...]":
         """The lessons that matter most for a prompt and some paths: five at most.

@@ -68,6 +68,7 @@ PUBLIC = (
     "Usage",
     "UsageError",
     "Verification",
+    "memory",
     "open",
 )
 

@@ -27,7 +27,7 @@ CROWDED = {
     "takeback.disk": 13,
     "takeback.ledger": 16,
     "takeback.model": 15,
-    "takeback.undo": 14,
+    "takeback.undo": 15,
     "takeback.upkeep": 12,
     "takeback.worktree": 13,
 }

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+import takeback
 from spoken import spoken
 from takeback.effects import rescue
 from takeback.errors import DamagedStoreError, NewerStoreError, OldStoreError
@@ -73,7 +74,10 @@ class Original:
                     with turn.step("Bash", {"command": "rm big"}) as step:
                         _rescue(project, step.id, self.tree / "big")
                         (self.tree / "big").unlink()
+                project.register(takeback.memory({"k": 1}))
+                session.memory["plan"] = ["one"]
                 with session.turn("again"):
+                    session.memory["plan"] = ["two"]
                     (self.tree / ".git" / "refs" / "heads" / "main").write_text("2" * 40 + "\n")
             project.checkpoint("last", request="r3")
             project.undo(because="it was wrong", request="r4", yes=True)
@@ -97,6 +101,8 @@ class Original:
                     "taken": 2,
                 }
                 project.workspace.ledger.record(NewEvent(events.RELAPSE_SEEN, seen, 1))
+                left = {"restore": "nmnmnmnm", "moves": [["box", "not-aborted", "gone"]]}
+                project.workspace.ledger.record(NewEvent(events.PARTICIPANTS_MOVED, left, 1))
                 trimmed = {"checkpoints": [], "why": "age"}
                 project.workspace.ledger.record(NewEvent(events.HISTORY_TRIMMED, trimmed, 2))
 

@@ -280,6 +280,11 @@ class ProjectRules:
                 return found[name]
         return default
 
+    def participants(self) -> "dict[str, object]":
+        """The tables of participants: the project's own, and the user's of other names."""
+        own, users = (self._table(path, "participants") for path in self._files())
+        return {**users, **own}
+
     def is_recording(self) -> bool:
         """Whether hooks and `takeback run` record here; not after `takeback off`."""
         return self.setting("recording", "on", True) is not False

@@ -87,7 +87,7 @@ def text_of(work: "Workspace") -> "StepText":
 def _values(work: "Workspace") -> "Iterator[str]":
     """The values of the secret files that were captured, as they are now."""
     names = work.rules.secret_names()
-    for path in work.ledger.secret_files(_MOST_FILES):
+    for path in work.ledger.care.secret_files(_MOST_FILES):
         how = secrets.how_secret(path)
         if how == secrets.PLAIN:
             how = secrets.added(path, names)

@@ -4,7 +4,7 @@ An entry is the words of a subcommand and the options that have to be there: `co
 The entry with the most words counts; of two, the graver.
 """
 
-from takeback.model.effects import CLASSES, COMPENSABLE, IRREVERSIBLE, Outside, gravity
+from takeback.model.effects import CLASSES, COMPENSABLE, IRREVERSIBLE, READ, Outside, gravity
 from takeback.model.reasons import Reason
 from takeback.model.value import Value
 
@@ -32,6 +32,7 @@ class Program(Value):
     reason: str = ""
 
 
+_ASKS = frozenset(("--version", "--help", "help", "-h", "-V", "version"))
 _programs: "dict[str, Program]" = {}
 _sentences: "dict[str, str]" = {}
 
@@ -93,6 +94,8 @@ def _texts(value: object) -> "dict[str, str]":
 
 def judge(call: "Call", program: Program) -> "Flow":
     """Judge a command by what the file says of its program."""
+    if call.args and all(text in _ASKS for text in call.texts):
+        return call.add(READ, call.name, "reads")
     entry, effect = find(program, call)
     rule = ".".join((program.name, *(word for word in entry if word[:1] not in "-*")))
     key = " ".join(entry)

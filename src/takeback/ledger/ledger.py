@@ -11,6 +11,7 @@ from takeback.disk import operations, sqlite
 from takeback.errors import DamagedStoreError, UnknownReferenceError, UsageError
 from takeback.ledger import events, projections, schema
 from takeback.ledger.beyond.groups import Beyond
+from takeback.ledger.beyond.tables import SOURCES
 from takeback.ledger.database import AsDamage, Connections, Reader, connect, require_file
 from takeback.ledger.events import (
     CHECKPOINT_TAKEN,
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from typing import Any, Protocol
 
     from takeback.disk.sqlite import Connection
+    from takeback.ledger.audit import Snapshot
     from takeback.ledger.checkpoints import Checkpoints, Deltas, Losses, Names
     from takeback.ledger.events import Event
     from takeback.ledger.journal import Journals, Plans
@@ -56,8 +58,9 @@ if TYPE_CHECKING:
 
 
 _NEEDED = (
-    "SELECT event, object FROM needs WHERE event > ?1 AND event > (SELECT coalesce(max(event), 0)"
-    " FROM checkpoints WHERE number <= (SELECT max(number) FROM checkpoints WHERE gone NOT NULL))"
+    "SELECT event, object FROM needs, (SELECT coalesce(max(event), 0) AS horizon FROM checkpoints"
+    " WHERE number <= (SELECT max(number) FROM checkpoints WHERE gone NOT NULL))"
+    f" WHERE event > ?1 AND (event > horizon OR event IN ({SOURCES}))"
 )
 
 
@@ -355,14 +358,6 @@ class Ledger(Beyond):
         with AsDamage("read"):
             return events.detail(self._db, event)
 
-    def secret_files(self, limit: int) -> "list[bytes]":
-        """Paths that held secrets when they were captured, by their names; the newest first."""
-        query = (
-            "SELECT p.path FROM secret_files s JOIN paths p ON p.number = s.path"
-            " ORDER BY s.path DESC LIMIT ?"
-        )
-        return [bytes(path) for (path,) in self._reader.rows(query, (limit,))]
-
     def requested(self, request: "str | None") -> "Event | None":
         """The event that was appended for a request, if it was."""
         if request is None:
@@ -533,6 +528,8 @@ class Ledger(Beyond):
 
     def snapshot(self) -> "Snapshot":
         """The ledger as it is at this moment, on a connection of its own."""
+        from takeback.ledger.audit import Snapshot
+
         return Snapshot(self.path, self.line)
 
     def check(self) -> "Iterator[Reason]":
@@ -569,19 +566,3 @@ class Transaction:
                 raise
         else:
             self._ledger.abandon()
-
-
-class Snapshot:
-    """A ledger that stands still while it is read; others go on writing."""
-
-    __slots__ = ("_ledger",)
-
-    def __init__(self, path: bytes, line: str) -> None:
-        self._ledger = Ledger(path, writable=False, line=line)
-
-    def __enter__(self) -> Ledger:
-        self._ledger._begin_reading()
-        return self._ledger
-
-    def __exit__(self, *_: object) -> None:
-        self._ledger.close()

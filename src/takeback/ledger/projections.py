@@ -354,10 +354,7 @@ def _replace_changes(to: Tables, turn: "int | None", changes: "list[object]") ->
         from takeback.ledger import checkpoints
 
         checkpoints.count_losses(to.db, turn)
-    if to.db.execute("SELECT 1 FROM rescues WHERE turn = ? AND beyond LIMIT 1", (turn,)).fetchone():
-        from takeback.ledger.beyond import rescues
-
-        rescues.count(to.db, turn)
+    follow.changes(to, turn)
 
 
 # -- steps ---------------------------------------------------------------------------------
@@ -488,10 +485,7 @@ def _restore_applied(to: Tables, event: "Event", said: "Said") -> None:
         from takeback.ledger import outside
 
         outside.follow_restore(to.db, number, _list(said["outside"]))
-    if said.get("because"):
-        from takeback.ledger.beyond import lessons
-
-        lessons.follow_restore(to, event, said, number)
+    follow.restore(to, event, said, number)
 
 
 def _outside_seen(to: Tables, event: "Event", said: "Said") -> None:

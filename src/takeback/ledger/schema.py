@@ -192,7 +192,7 @@ CREATE TABLE git_moves (
     event INTEGER NOT NULL, name TEXT NOT NULL, old TEXT, new TEXT, line INTEGER NOT NULL,
     idle INTEGER NOT NULL, PRIMARY KEY (event, name)) WITHOUT ROWID;
 """
-PROJECTIONS += beyond.LESSONS + beyond.RESCUES + beyond.EFFECTS
+PROJECTIONS += beyond.LESSONS + beyond.RESCUES + beyond.PARTICIPANTS + beyond.EFFECTS
 TABLES = (
     "packs", "needs", "lines", "checkpoints", "kept", "names", "care", "coordinates", "sessions",
     "pauses", "turns", "steps", "paths", "secret_files", "delta_rows", "losses", "change_rows",

@@ -130,7 +130,9 @@ class _Search:
 
     def _lines(self, checkpoint: int, path: bytes) -> "list[str]":
         row = self._ledger.checkpoints.numbered(checkpoint)
-        entry = self._trees.find(row, path) if row is not None else None
+        if row is None or row.gone is not None:
+            return []
+        entry = self._trees.find(row, path)
         return self._read(entry) if entry is not None else []
 
     def _read(self, entry: "Entry") -> "list[str]":

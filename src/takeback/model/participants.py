@@ -45,3 +45,18 @@ class Move(Value):
     before: str = ""
     reason: "Reason | None" = None
     differences: "tuple[Difference, ...]" = ()
+
+
+MEMORY_NAME = "memory."
+"""How the names of the memories of sessions begin; the id of the session follows."""
+EVERY = (FILES, CONVERSATION, MEMORY, DATABASES, OTHER)
+"""What `--only` takes."""
+
+
+class Captured(Value):
+    """A participant's token at a coordinate; without one, `problem` says why."""
+
+    name: str
+    kind: str
+    token: str
+    problem: str = ""

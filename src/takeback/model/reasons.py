@@ -80,6 +80,18 @@ UNCOVERED_CHANGED = "uncovered-changed"
 GUARD_ERROR = "guard-error"
 GUARD_TAMPER = "guard-tamper"
 GUARD_LIGHTER = "guard-lighter"
+# -- of a participant that stays, or could not be moved -----------------------------------------
+
+STATE_UNKNOWN = "state-unknown"
+STATE_SINCE = "state-since"
+NOT_AT_TAIL = "not-at-tail"
+NOT_REACHED = "not-reached"
+NOT_REGISTERED = "not-registered"
+MOVE_FAILED = "move-failed"
+PARTICIPANT_MOVED = "participant-moved"
+PARTICIPANT_FAILED = "participant-failed"
+PARTICIPANT_WAITS = "participant-waits"
+
 # -- why the user decides, and not the agent that asks ------------------------------------------
 
 IN_CONFLICT = "in-conflict"
@@ -98,6 +110,7 @@ CANNOT_BE_SAVED = "cannot-be-saved"
 HOLDS_STORE = "holds-store"
 RESCUED_CHANGED = "rescued-changed"
 RESCUED_LOST = "rescued-lost"
+RESCUE_DAMAGED = "rescue-damaged"
 THERE_AGAIN = "there-again"
 GIT_STAYS = "git-stays"
 

@@ -2,11 +2,13 @@
 
     preflight   everything that can be refused is refused here
     stage       what is to appear is written and synced; every object was read and checked
+    prepare     participants do everything that can fail; a row in the phase `staging` names them
     journal     one row is committed: from here on recovery acts
     apply       each path changes in an instant
     verify      every path is looked at again
     rescue      saves that came in between and have no place in the tree go into the store
     finish      checkpoint, event, and the row is gone: now the restore happened
+    commit      participants make it visible; one that cannot is repeated until it can
     clean       our folder in the tree is removed
 
 What fails before the journal leaves nothing behind. What fails after it is taken back at once;
@@ -23,6 +25,7 @@ from takeback.disk import descent, operations
 from takeback.disk.sqlite import DatabaseError
 from takeback.errors import DamagedStoreError, TakebackError, UnfinishedError
 from takeback.ledger import events, journal
+from takeback.ledger.beyond.participants import DECIDED
 from takeback.ledger.events import NewEvent
 from takeback.ledger.journal import Away
 from takeback.ledger.outside import file_facts
@@ -47,6 +50,7 @@ if TYPE_CHECKING:
     from takeback.model.plan import Plan, Remark
     from takeback.model.text.json_text import Json
     from takeback.model.tree import Entry, Owner
+    from takeback.participants.coordinator import Participants, Together
     from takeback.ports import Progress
     from takeback.store import Store
     from takeback.undo.planner import Planner
@@ -220,6 +224,7 @@ def carry_out(
     row: "Journal",
     finish: "Finish",
     commit: "Callable[[], None]",
+    together: "Together",
     *,
     keep_mtime: bool,
     now: int,
@@ -227,14 +232,14 @@ def carry_out(
 ) -> None:
     """Bring every path to where it shall be. `commit` makes the checkpoint with its event."""
     if not row.ops and not row.away:
-        commit()
+        together.alone(row, finish, commit)
         return
     roots = Roots(root, store.objects, row)
     roots.trust(_trusted(store, roots.ops))
     roots.report(progress)
     try:
         _preflight(store, roots)
-        staged = _stage(store, roots, row, keep_mtime=keep_mtime)
+        staged = _stage(store, roots, row, together, keep_mtime=keep_mtime)
         finish.dropped = roots.dropped
         late: Late = []
         try:
@@ -248,11 +253,12 @@ def carry_out(
             finish.rescued += [
                 Remark(path, Reason(reasons.STILL_OPEN)) for path in _paths(roots, late)
             ]
-            finish.late = any(late) or bool(row.away)
+            finish.late = any(late) or bool(row.away) or together.is_due
             commit()
         except BaseException as problem:
             store.ledger.abandon()
             if _is_open(store, row):
+                together.abort()
                 # Begun anew: an interrupt may have left this one between any two steps.
                 roots.close()
                 roots = Roots(root, store.objects, row, is_way_back=True)
@@ -262,7 +268,8 @@ def carry_out(
                 _require_all_back(row, roots, problem, why)
                 raise
             # It was committed, and only what follows the commit failed.
-        _clean(store, roots, row, late)
+        is_over = together.is_due and together.commit()
+        _clean(store, roots, row, late, is_over=is_over)
     except BaseException as problem:
         if not isinstance(problem, Exception):
             # An interrupt may come between any two steps, also those that tidy up.
@@ -272,13 +279,16 @@ def carry_out(
         roots.close()
 
 
-def recover(store: "Store", root: int, now: int) -> "list[Reason]":
+def recover(store: "Store", root: int, now: int, participants: "Participants") -> "list[Reason]":
     """Take back what a process left that died in the middle of a restore; what became of it.
 
-    `root` is the folder of the project, also if that is a copy by now of what it was then.
+    `root` is the folder of the project, also if that is a copy by now of what it was then. What
+    was decided is carried on instead.
     """
-    found: list[Reason] = []
+    found: list[Reason] = participants.go_on(DECIDED)
     for row in store.ledger.journal.read():
+        if row.together and row.phase != journal.LATE:
+            participants.abort(row.id, row.together)
         roots = Roots(root, store.objects, row, is_way_back=True)
         try:
             if row.phase != journal.APPLYING:
@@ -354,23 +364,26 @@ def _require_readable(store: "Store", ops: "Sequence[Op]") -> None:
 
 
 def _stage(
-    store: "Store", roots: Roots, row: "Journal", *, keep_mtime: bool
+    store: "Store", roots: Roots, row: "Journal", together: "Together", *, keep_mtime: bool
 ) -> "list[dict[bytes, bytes]]":
-    """Stage everything, then commit the journal's row."""
+    """Stage everything, let participants prepare, then commit the journal's row."""
     try:
         # After a power cut nobody would look for our folder without this mark.
         store.lock.make_durable()
-        if row.away:
-            # Nobody would look for our folders outside the project if no row spoke of them.
+        if row.away or together.is_due:
+            # Nobody would look for our folders outside the project if no row spoke of them, and
+            # nobody would tell participants that nothing came of it.
             store.ledger.journal.write(row, journal.STAGING)
         staged = [each.stage_all(forward=True, keep_mtime=keep_mtime) for each in roots.each]
+        together.prepare()
         store.ledger.journal.write(row)
     except BaseException:
         store.ledger.abandon()
         if _is_open(store, row):
             store.lock.leave_unclean()
         else:
-            _clean(store, roots, row, [])
+            together.abort()
+            _clean(store, roots, row, [], is_over=together.is_due)
         raise
     return staged
 
@@ -507,8 +520,13 @@ def _taken_back(row: "Journal", roots: Roots) -> Reason:
 # -- afterwards ----------------------------------------------------------------------------
 
 
-def _clean(store: "Store", roots: Roots, row: "Journal", late: "Late") -> None:
-    """Remove our folders; what was still being written to stays until it is not."""
+def _clean(
+    store: "Store", roots: Roots, row: "Journal", late: "Late", *, is_over: bool = False
+) -> None:
+    """Remove our folders; what was still being written to stays until it is not.
+
+    The row goes with them if it speaks of folders outside, or if the restore `is_over` undone.
+    """
     is_clean = not any(late)
     for swapper, held in zip(roots.each, late or [{} for _ in roots.each], strict=True):
         if not held:
@@ -518,7 +536,7 @@ def _clean(store: "Store", roots: Roots, row: "Journal", late: "Late") -> None:
             for _, name, _ in swapper.stage.held():
                 if name not in held:
                     swapper.stage.discard(name)
-    if row.away and is_clean:
+    if (row.away or is_over) and is_clean:
         with Tidying(store.lock):
             store.ledger.record(closing=row.id)
 

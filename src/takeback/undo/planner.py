@@ -510,6 +510,7 @@ class Planner:
             raw_paths=chosen.paths,
             raw_marked=self._marked(draft),
             effects=() if chosen.paths else effect_log.staying_since(self._ledger, row.event),
+            cursor=references.cursor_of(self._ledger, meant),
         )
 
     def _lost_since(self, row: "CheckpointRow", then: View, chosen: Chosen) -> "tuple[Loss, ...]":

@@ -25,15 +25,17 @@ from takeback.ledger.events import NewEvent, pack_facts
 from takeback.ledger.journal import Journal
 from takeback.ledger.undo_stack import ALL_SHARED
 from takeback.model import ids, reasons
-from takeback.model.plan import SETTLED, Plan, Remark, Report, entry_ids
+from takeback.model.participants import EVERY, FILES, KINDS
+from takeback.model.plan import SETTLED, Plan, Remark, Report, entry_ids, move_states
 from takeback.model.reasons import Action, Reason
 from takeback.model.tree import FOLDER, UnstoredFile, is_same
 from takeback.model.words import REDO, RESCUED, ROLLBACK, count
 from takeback.objects.git_objects import BLOB
+from takeback.participants import moves
 from takeback.undo import apply, own, rescue, returning, select, standing
 from takeback.undo import planner as planning
 from takeback.undo.apply import Finish, MovedError
-from takeback.undo.told_again import as_done, as_nothing
+from takeback.undo.told_again import as_done, as_nothing, moved
 from takeback.worktree.stage import Shut
 
 TYPE_CHECKING = False
@@ -73,6 +75,7 @@ class Restorer(SafePoints):
     def plan(self, what: "Description") -> Plan:
         """Look at the tree, then plan; any process can apply the plan by its id."""
         self._ledger.journal.require_sound()
+        self._capture_beside(what)
         shut = Shut(self._work.rules.open_root())
         try:
             plan, _ = self._planned(what, self._safety(), shut)
@@ -144,6 +147,7 @@ class Restorer(SafePoints):
         if known is not None:
             return self._done_before(what.verb, known)
         self._store.lock.announce_restore()
+        self._capture_beside(what)
         shut = Shut(self._work.rules.open_root())
         done: tuple[bytes, ...] = ()
         try:
@@ -208,6 +212,14 @@ class Restorer(SafePoints):
 
     # -- the pieces ------------------------------------------------------------------------
 
+    def _capture_beside(self, what: "Description") -> None:
+        """The safety capture of what may move beside the files."""
+        kinds = KINDS if not what.paths else ()
+        chosen = [kind for kind in kinds if kind in (what.only or EVERY)]
+        if chosen:
+            self._work.participants.require_settled()
+            self._work.participants.capture(kinds=chosen)
+
     def _safety(
         self,
         *,
@@ -243,6 +255,7 @@ class Restorer(SafePoints):
         while True:
             planner = self._planner(now)
             plan = returning.with_rescued(self._work, planner, planner.plan(what))
+            plan = self._within(what, plan)
             closed = planner.shut(plan) - tried
             tried |= closed
             if not shut.open(closed):
@@ -251,6 +264,13 @@ class Restorer(SafePoints):
                 now = self._safety(modes=shut.modes)
             finally:
                 shut.shut_files()
+
+    def _within(self, what: "Description", plan: Plan) -> Plan:
+        """A plan with what it does beside the files, and without these if only that is meant."""
+        plan = plan.replace(only=what.only, cursor=what.cursor or plan.cursor)
+        found = moves.Moving(self._ledger, self._work.participants).plan(what, plan)
+        plan = plan if _has_files(plan) else _without_files(plan)
+        return plan.replace(moves=found)
 
     def _row(self, seen: "Checkpoint") -> "CheckpointRow":
         return self._ledger.checkpoints.with_prefix(seen.id)[0]
@@ -299,10 +319,14 @@ class Restorer(SafePoints):
         request: "str | None",
     ) -> Report:
         is_settled = any(each.why == SETTLED for each in plan.left)
-        is_part = bool(plan.paths) and not is_settled
-        if not plan.changes and (is_part or not plan.entry or self._is_only_git(plan)):
+        is_part = bool(plan.paths or not _has_files(plan)) and not is_settled
+        together = self._work.participants.together(id := _new_id(), plan.moves)
+        if (
+            not plan.changes
+            and not together.moves
+            and (is_part or not plan.entry or self._is_only_git(plan))
+        ):
             return self._nothing_done(plan, now, request)
-        id = ids.from_entropy(os.urandom(8))
         at = time.time_ns()
         plan = plan.replace(running=_running(self._ledger, plan, asker))
         said = _said(plan, id, now, because.strip()[:_LONGEST_REASON], self._looked)
@@ -317,7 +341,9 @@ class Restorer(SafePoints):
             ops = apply.with_closed_folders(apply.ops_inside(plan, planner, made), planner)
             parents = (now.event, *planner.parents(plan))
             away = apply.ops_away(plan, made)
-            row = Journal(id, plan.verb, plan.called, ops, parents, away=away)
+            row = Journal(
+                id, plan.verb, plan.called, ops, parents, away=away, together=together.names
+            )
             apart = frozenset(c.raw_path for c in plan.changes if c.how == RESCUED)
             finish = Finish(row, said, at, request, apart)
             finish.rescued = saves
@@ -334,16 +360,18 @@ class Restorer(SafePoints):
                 )
                 looked.append(self._work.checkpoint_if_changed(request))
 
-            apply.carry_out(
-                self._store,
-                root,
-                row,
-                finish,
-                look,
-                keep_mtime=keep_mtime,
-                now=at,
-                progress=self._work.progress,
-            )
+            with moves.Offering(plan):
+                apply.carry_out(
+                    self._store,
+                    root,
+                    row,
+                    finish,
+                    look,
+                    together,
+                    keep_mtime=keep_mtime,
+                    now=at,
+                    progress=self._work.progress,
+                )
         finally:
             os.close(root)
         self.has_restored = True
@@ -360,6 +388,7 @@ class Restorer(SafePoints):
             rescued=tuple(finish.rescued),
             undo=str(said["undo"]),
             because=str(said["because"]),
+            moves=moved(plan.moves, together.outcomes),
             problems=tuple(
                 Reason(reasons.SETUID_DROPPED, path=os.fsdecode(path)) for path in finish.dropped
             ),
@@ -437,7 +466,7 @@ class Restorer(SafePoints):
         """Take back what was interrupted, and remove what was left of it; in words."""
         root = self._work.rules.open_root()
         try:
-            told = apply.recover(self._store, root, time.time_ns())
+            told = apply.recover(self._store, root, time.time_ns(), self._work.participants)
             if died:
                 with apply.Tidying(self._store.lock):
                     apply.sweep(self._store, root)
@@ -458,6 +487,12 @@ def _changed_since(preview: "Preview", plan: Plan) -> "tuple[bytes, ...]":
     if preview.entry != entry_ids(plan):
         raise StalePlanError("the history changed since this was planned", hint=hint)
     moved = preview.moved(plan)
+    others = set(preview.moves) ^ set(move_states(plan))
+    if others:
+        named = ", ".join(f"`{name}`" for name in sorted({name for name, _ in others}))
+        raise StalePlanError(
+            f"{named} changed since this was planned; nothing was changed", hint=hint
+        )
     if moved and preview.is_bound:
         named = ", ".join(f"`{os.fsdecode(path) or '.'}`" for path in moved[:_MOST_NAMED])
         more = f" and {len(moved) - _MOST_NAMED:,} more" if len(moved) > _MOST_NAMED else ""
@@ -468,6 +503,21 @@ def _changed_since(preview: "Preview", plan: Plan) -> "tuple[bytes, ...]":
         )
     touched = {change.raw_path for change in plan.changes}
     return tuple(path for path in moved if path in touched)
+
+
+def _has_files(plan: Plan) -> bool:
+    """Whether a plan may move files."""
+    return FILES in (plan.only or EVERY)
+
+
+def _without_files(plan: Plan) -> Plan:
+    """What a plan says of files does not hold if they stay."""
+    names = "changes conflicts kept skipped shared losses doubts stays covers left raw_took partly"
+    return plan.replace(**dict.fromkeys((*names.split(), "dependents", "raw_marked"), ()))
+
+
+def _new_id() -> str:
+    return ids.from_entropy(os.urandom(8))
 
 
 def _saves_since(first: "Plan | None", plan: Plan, now: "CheckpointRow") -> "list[Remark]":
@@ -514,9 +564,12 @@ def _said(
         "entry": plan.restore or None,
         "target": plan.target,
         "before": now.id,
-        "partial": bool(plan.paths) or (plan.verb == REDO and bool(plan.partly)),
+        "partial": bool(plan.paths)
+        or not _has_files(plan)
+        or (plan.verb == REDO and bool(plan.partly)),
         "goal": plan.goal,
         "because": because,
         "session": plan.session or None,
         "looked": looked,
+        "moves": [[each.name, each.kind, each.how, each.token, each.before] for each in plan.moves],
     }

@@ -12,6 +12,7 @@ from takeback.capture import project_rules
 from takeback.disk import home as homes
 from takeback.disk.failures import FailingAs
 from takeback.disk.home import Home, tables_in, with_value
+from takeback.effects import area
 from takeback.errors import TakebackError, UsageError
 from takeback.history import retention
 from takeback.model.reasons import Action
@@ -200,6 +201,10 @@ ALL = (
             "above `size_cap`, delete the files of the oldest states"),
     Setting("gc.auto", SWITCH, True,
             "delete expired files and compact the store when a session ends"),
+    Setting("rescue.limit", BYTES, area.LIMIT,
+            "bytes of files saved before a command destroys them; beyond, the oldest go"),
+    Setting("rescue.copy", BYTES, area.COPY_LIMIT,
+            "bytes that one command may have copied, where a link is not enough"),
     Setting("record.output", CHOICE, "on",
             "record the input and output of tools, up to 16 KiB each, masked",
             ("on", "off")),

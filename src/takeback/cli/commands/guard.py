@@ -198,13 +198,15 @@ class _Place:
     """Where commands are judged: the project's folder, the user's home, and the rules."""
 
     def __init__(self, given: "Arguments") -> None:
+        import os
+
         from takeback import environment, location
         from takeback.disk.home import Home
         from takeback.effects import rule_files
         from takeback.errors import TakebackError
 
         store = environment.default_home()
-        self.cwd = folder(given)
+        self.cwd = os.path.abspath(folder(given))
         self.home = environment.user_home()
         try:
             found = location.find(self.cwd, home=store)

@@ -61,6 +61,7 @@ WORDS = {
     "removes the store nevertheless",
     "restore-folder": "`takeback projects --restore {id} {path}` restores the folder",
     "resume-all": "`takeback resume` lets all of them go on",
+    "retry-participant": "`takeback participant retry {name}` tries again",
     "rollback": "`takeback rollback {ref}` restores that state",
     "rollback-anywhere": "`takeback rollback REF` restores any state",
     "rollback-first": "`takeback rollback {ref}` restores its first state",
@@ -78,6 +79,7 @@ WORDS = {
     "undo-together": "`takeback undo {turns}` takes back what only these turns share",
     "undo-turn-at": "`takeback undo -C {path}` takes back its last turn",
     "verify": "`takeback verify` shows what is damaged",
+    "without-participants": "`takeback {words} --only {only}` leaves it out",
     "verify-paths": "`takeback verify` names its paths; check them",
 }
 

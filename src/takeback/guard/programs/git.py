@@ -42,6 +42,8 @@ def git(call: "Call") -> Flow:
         path = call.scope.absolute(folder.value)
         call.scope = call.scope.copy()
         call.scope.cwd = path or None
+    if options.has("--exec-path") and options.last("--exec-path") != Word(""):
+        call.add(PROGRAM, "git.exec-path", "runs-program")
     sub, rest = options.operands[0], options.operands[1:]
     if not sub.is_known:
         return call.shell.hide(call.raw, "hidden-name", "git.hidden")

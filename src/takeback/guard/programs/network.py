@@ -2,7 +2,16 @@
 
 import re
 
-from takeback.guard.findings import DOWNLOAD, HIDDEN_FLOW, NO_FLOW, TEXT, UNKNOWN, Flow, Word
+from takeback.guard.findings import (
+    DOWNLOAD,
+    HIDDEN_FLOW,
+    NO_FLOW,
+    NOTHING,
+    TEXT,
+    UNKNOWN,
+    Flow,
+    Word,
+)
 from takeback.guard.scope import bytes_of
 from takeback.model.effects import (
     DESTRUCTIVE,
@@ -339,6 +348,8 @@ def ssh(call: "Call") -> Flow:
     text = " ".join(word.value for word in words)
     if not words and call.stdin.kind == TEXT:
         text = call.stdin.text
+    if not text and call.stdin.kind not in {NOTHING, TEXT}:
+        return call.publish("remote", host=host, rule="ssh.command")
     if not text:
         tunnels = options.has("-L", "-R", "-D", "-N", "-W", "-T")
         return call.add(LOCAL if tunnels else PROGRAM, "ssh", "connects", host=host)

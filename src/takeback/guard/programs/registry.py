@@ -59,6 +59,7 @@ def judge_command(
     given = _judged(call, folder if mark else None, word)
     if network.sends_secret(call):
         call.publish("secret", rule="secret.sent", code="sends-secret")
+        call.findings.insert(0, call.findings.pop())
     shell.findings += call.findings
     return given
 

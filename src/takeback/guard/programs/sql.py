@@ -17,7 +17,8 @@ _WRITES = re.compile(
 
 def classify(text: str, dialect: str) -> "tuple[str, str]":
     """The gravest class of some statements, and the verb that decided: on this machine."""
-    plain = _without_meta(text)
+    # MySQL carries out what stands in a comment of this kind.
+    plain = re.sub(r"/\*!\d*(.*?)\*/", r" \1 ", _without_meta(text), flags=re.DOTALL)
     if not plain.strip():
         return READ, "read"
     first = _verb(plain)

@@ -15,6 +15,9 @@ if TYPE_CHECKING:
 _EFFECTS = ("EffectReported", "EffectCompensated", "GuardModeSet", "GuardAllowed", "GuardAsked")
 _RESCUES = ("RescueMade", "RescueSettled", "RescuesDropped")
 _LESSONS = ("LessonNoted", "LessonChanged", "LessonsTold", "RelapseSeen", "SessionTold")
+_HAS_RESCUES = "SELECT 1 FROM rescues WHERE turn = ? AND beyond LIMIT 1"
+_HAS_STATE = "SELECT 1 FROM tokens UNION ALL SELECT 1 FROM memory LIMIT 1"
+_PARTICIPANTS = ("ParticipantsCaptured", "ParticipantsMoved")
 
 
 def find(kind: str) -> "Apply | None":
@@ -27,6 +30,14 @@ def find(kind: str) -> "Apply | None":
         from takeback.ledger.beyond import effects
 
         return effects.FOLLOW[kind]
+    if kind in _PARTICIPANTS:
+        from takeback.ledger.beyond import participants
+
+        return participants.FOLLOW[kind]
+    if kind == "MemoryChanged":
+        from takeback.ledger.beyond import memory
+
+        return memory.follow_change
     if kind in _RESCUES:
         from takeback.ledger.beyond import rescues
 
@@ -44,3 +55,27 @@ def beside(to: "Tables", event: "Event", said: "Mapping[str, object]") -> None:
         from takeback.ledger.beyond import effects
 
         effects.follow_step(to, event, said)
+
+
+def restore(to: "Tables", event: "Event", said: "Mapping[str, object]", number: int) -> None:
+    """What follows from a restore besides what it does with files."""
+    if said.get("moves"):
+        from takeback.ledger.beyond import participants
+
+        participants.follow_restore(to, event, said, number)
+    if said.get("because"):
+        from takeback.ledger.beyond import lessons
+
+        lessons.follow_restore(to, event, said, number)
+
+
+def changes(to: "Tables", turn: "int | None") -> None:
+    """What a turn changed besides files, once its changes are known."""
+    if to.db.execute(_HAS_RESCUES, (turn,)).fetchone():
+        from takeback.ledger.beyond import rescues
+
+        rescues.count(to.db, turn)
+    if to.db.execute(_HAS_STATE).fetchone():
+        from takeback.ledger.beyond import participants
+
+        participants.count(to.db, turn)

@@ -6,6 +6,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from takeback.ledger.beyond.effects import Effects
     from takeback.ledger.beyond.lessons import Lessons
+    from takeback.ledger.beyond.memory import Memory
+    from takeback.ledger.beyond.participants import Tokens
     from takeback.ledger.beyond.rescues import Rescues
     from takeback.ledger.database import Reader
 
@@ -20,6 +22,18 @@ class Beyond:
         from takeback.ledger.beyond.lessons import Lessons
 
         return Lessons(self._reader)
+
+    @cached_property
+    def participants(self) -> "Tokens":
+        from takeback.ledger.beyond.participants import Tokens
+
+        return Tokens(self._reader)
+
+    @cached_property
+    def memory(self) -> "Memory":
+        from takeback.ledger.beyond.memory import Memory
+
+        return Memory(self._reader)
 
     @cached_property
     def rescues(self) -> "Rescues":

@@ -35,6 +35,28 @@ CREATE TABLE guard_modes (
     author TEXT NOT NULL);
 """
 
+PARTICIPANTS = """
+CREATE TABLE tokens (
+    number INTEGER PRIMARY KEY, event INTEGER NOT NULL, at INTEGER NOT NULL,
+    line INTEGER NOT NULL, name TEXT NOT NULL, kind TEXT NOT NULL, token TEXT NOT NULL,
+    mark TEXT NOT NULL, source INTEGER NOT NULL, problem TEXT NOT NULL);
+CREATE INDEX tokens_of_name ON tokens (line, name, event);
+CREATE TABLE moves (
+    restore INTEGER NOT NULL, name TEXT NOT NULL, kind TEXT NOT NULL, how TEXT NOT NULL,
+    token TEXT NOT NULL, before TEXT NOT NULL, state TEXT NOT NULL, problem TEXT NOT NULL,
+    line INTEGER NOT NULL, event INTEGER NOT NULL, PRIMARY KEY (restore, name));
+CREATE INDEX moves_owed ON moves (line, state) WHERE state <> 'done';
+CREATE TABLE aborts (
+    restore TEXT NOT NULL, name TEXT NOT NULL, line INTEGER NOT NULL, event INTEGER NOT NULL,
+    PRIMARY KEY (restore, name));
+CREATE TABLE memory (
+    number INTEGER PRIMARY KEY, event INTEGER NOT NULL, at INTEGER NOT NULL,
+    session INTEGER NOT NULL, layer TEXT NOT NULL, key TEXT NOT NULL, value TEXT,
+    persistent INTEGER NOT NULL);
+CREATE INDEX memory_of_key ON memory (session, layer, key, number);
+CREATE INDEX memory_by_event ON memory (event);
+"""
+
 RESCUES = """
 CREATE TABLE rescues (
     number INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, event INTEGER NOT NULL,
@@ -46,7 +68,13 @@ CREATE INDEX rescues_there ON rescues (number) WHERE state <> 'dropped';
 """
 
 NAMES = (
-    "lessons", "lessons_told", "relapses", "rescues", "effects", "refusals", "allowances",
-    "guard_modes",
+    "lessons", "lessons_told", "relapses", "rescues", "tokens", "moves", "aborts", "memory",
+    "effects", "refusals", "allowances", "guard_modes",
 )  # fmt: skip
 """All of them; they follow from events, as the other projections do."""
+
+SOURCES = (
+    "SELECT t.source FROM tokens t WHERE t.event > horizon OR NOT EXISTS (SELECT 1 FROM tokens n"
+    " WHERE n.line = t.line AND n.name = t.name AND n.event > t.event AND n.event <= horizon)"
+)
+"""The captures whose content is needed: in effect at the horizon, or named since."""
