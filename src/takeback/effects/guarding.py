@@ -24,7 +24,7 @@ from takeback.model.value import Value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Iterator, Mapping
 
     from takeback.capture.workspace import Workspace
     from takeback.effects.tamper import Protected
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 GUARD = "guard"
 """Why a call is refused: as `agents/refusals` has it."""
 _TAMPER_RULE = "guard-tamper"
-_PRINT = 8
+_TRACE = 4
 """Hex digits by which a call is found again; too few to guess what it was."""
 _MOST = 20
 _DESTROYS = effects.gravity(effects.DESTRUCTIVE)
@@ -70,7 +70,7 @@ class Call(Value):
         """What finds the same call again, whatever an agent tells about it."""
         own = [(str(k), str(v)) for k, v in self.given.items() if k not in _TOLD_KEYS]
         text = json_text.dumps([self.tool, *(f"{k}={v}" for k, v in sorted(own))])
-        return sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:_PRINT]
+        return sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:_TRACE]
 
 
 class Decision(Value):
@@ -132,7 +132,7 @@ def decide(
     made = Decision(call, judgement, said, mode, what)
     if said.answer == ALLOW and not said.needs_rescue:
         return made
-    known = work.ledger.effects.allowance(session, call.trace)
+    known = work.ledger.effects.allowance(session, call.trace, judgement.effect)
     if known is None:
         return made
     return made.replace(verdict=Verdict(captures=said.captures), allowed=known[0])
@@ -254,7 +254,7 @@ def record(
     call, row = decision.call, work.ledger.sessions.get(session)
     summary, _ = step_details.of_input(work, call.tool, call.kind, call.given)
     instead = "" if decision.tampers else text.masked(decision.judgement.instead)
-    reason = _masked(decision.reason.as_json(), text.masked)
+    reason = json_text.mapped(decision.reason.as_json(), text.masked)
     said: dict[str, Json] = {
         "session": session,
         "turn": turn,
@@ -288,16 +288,6 @@ def blocked_of(said: "Mapping[str, object]") -> Blocked:
     return Blocked(
         text("refusal"), text("class"), text("rule"), reason, text("instead"), text("summary")
     )
-
-
-def _masked(value: "Json", masked: "Callable[[str], str]") -> "Json":
-    if isinstance(value, str):
-        return masked(value)
-    if isinstance(value, list):
-        return [_masked(each, masked) for each in value]
-    if isinstance(value, dict):
-        return {key: _masked(each, masked) for key, each in value.items()}
-    return value
 
 
 def _texts(given: "Mapping[str, object]") -> "Iterator[str]":

@@ -91,7 +91,8 @@ def report(
     mode = guarding.mode_of(work, mode)
     call = Call(text, {"target": outside.target}, _DECLARED)
     said = say(outside.effect, mode)
-    allowed = work.ledger.effects.allowance(work.ledger.sessions.of(row).id, call.trace)
+    session = work.ledger.sessions.of(row).id
+    allowed = work.ledger.effects.allowance(session, call.trace, outside.effect)
     decision = Decision(call, judgement, said, mode)
     if allowed is None and DENY in (said.answer, said.without_rescue):
         raise refused(work, decision, turn)

@@ -23,6 +23,12 @@ _HOW = {
     terms.REFUSED: "refused",
 }
 
+GUARD_FINDINGS = {
+    "guard-is-off": "the guard is off, so no call is judged: `takeback guard watch` turns it on",
+    "guard-lighter": "the guard was set from {before} to {after} by {by}, {when}",
+}
+"""What `takeback doctor` says of the guard."""
+
 
 def as_json(effect: "Effect", masker: "Masker") -> "Json":
     """One effect, as documented in docs/json.md."""

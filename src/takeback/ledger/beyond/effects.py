@@ -15,6 +15,7 @@ from takeback.ledger import events
 from takeback.ledger.database import Table
 from takeback.model.text import json_text
 from takeback.model.value import Value
+from takeback.model.words import GONE
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -145,15 +146,20 @@ class Effects(Table):
         rows = self._reader.rows(_REFUSALS + where, (len(prefix), prefix))
         return [RefusalRow(*row) for row in rows]
 
-    def allowance(self, session: str, call: str) -> "tuple[str, str] | None":
+    def allowance(self, session: str, call: str, effect: str) -> "tuple[str, str] | None":
         """The id of the refusal and the scope by which the user allowed a call of a session."""
         query = (
             "SELECT r.id, a.scope FROM allowances a JOIN refusals r ON r.number = a.refusal"
             " JOIN sessions z ON z.number = r.session WHERE z.id = ? AND r.trace = ?"
-            " AND (a.scope = ? OR a.used IS NULL) ORDER BY a.event DESC LIMIT 1"
+            " AND r.class = ? AND (a.scope = ? OR a.used IS NULL) ORDER BY a.event DESC LIMIT 1"
         )
-        row = self._reader.one(query, (session, call, IN_SESSION))
+        row = self._reader.one(query, (session, call, effect, IN_SESSION))
         return (str(row[0]), str(row[1])) if row else None
+
+    def counts(self) -> "tuple[int, int]":
+        """How many calls were refused, and how many effects were recorded."""
+        refused = self._reader.value("SELECT count(*) FROM refusals WHERE verdict = 'deny'")
+        return int(refused), int(self._reader.value("SELECT count(*) FROM effects"))
 
     def agent_processes(self) -> "list[str]":
         """The processes of agents that reported a session, as `machine.holder` names them."""
@@ -254,6 +260,14 @@ def _use_allowance(to: "Tables", event: "Event", said: "Said") -> None:
     if refusal is not None:
         change = "UPDATE allowances SET used = ? WHERE refusal = ? AND used IS NULL AND scope = ?"
         operations.sql(to.db, change, (event.seq, refusal, ONCE))
+
+
+def forget_words(said: "dict[str, Any]") -> None:
+    """Take out of an event what a call of a forgotten turn was about; its class stays."""
+    told = said.get("effects", ())
+    said["effects"] = [[*row[:3], GONE, "", "", *row[6:]] for row in told]
+    if said.get("refusal"):
+        said |= {"summary": GONE, "reason": {"code": GONE}, "instead": "", "trace": ""}
 
 
 FOLLOW: "dict[str, Callable[[Tables, Event, Said], None]]" = {
