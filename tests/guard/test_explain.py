@@ -40,6 +40,7 @@ def test_a_command_is_explained_to_a_person(tree: Path, home: Path) -> None:
 
 
 def test_a_command_is_explained_as_json(tree: Path, home: Path) -> None:
+    """With all that a judgement holds."""
     (home / "guard.toml").write_text(RULES)
     said = command(tree, "guard", "explain", "--json", "--", "./deploy.sh")
     found = json.loads(said.out)

