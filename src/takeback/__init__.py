@@ -37,6 +37,8 @@ if TYPE_CHECKING:
         GitState,
         Log,
         RecordedCheckpoint,
+        RecordedPlan,
+        RecordedPlanStep,
         RecordedRestore,
         RecordedSession,
         RecordedStep,
@@ -57,6 +59,8 @@ if TYPE_CHECKING:
     from takeback.ports import Participant
     from takeback.project import Project
     from takeback.session import Session, Step, Turn
+    from takeback.work_plans.plan import WorkPlan
+    from takeback.work_plans.step import PlanStep
 
     __version__: str
     AnyPath = str | bytes | os.PathLike[str] | os.PathLike[bytes]
@@ -83,10 +87,13 @@ __all__ = (
     "ParticipantError",
     "PausedError",
     "Plan",
+    "PlanStep",
     "PlannedChange",
     "Project",
     "ProjectIdentityError",
     "RecordedCheckpoint",
+    "RecordedPlan",
+    "RecordedPlanStep",
     "RecordedRestore",
     "RecordedSession",
     "RecordedStep",
@@ -110,6 +117,7 @@ __all__ = (
     "Usage",
     "UsageError",
     "Verification",
+    "WorkPlan",
     "memory",
     "open",
 )
@@ -118,9 +126,11 @@ _PLACES = {
     "project": "Project",
     "session": "Session Step Turn",
     "lessons.lesson": "Lesson",
-    "model.history": "Author Change GitState Log RecordedCheckpoint RecordedRestore "
-    "RecordedSession RecordedStep RecordedTurn Relapse",
+    "model.history": "Author Change GitState Log RecordedCheckpoint RecordedPlan "
+    "RecordedPlanStep RecordedRestore RecordedSession RecordedStep RecordedTurn Relapse",
     "model.plan": "Plan PlannedChange Remark Report",
+    "work_plans.plan": "WorkPlan",
+    "work_plans.step": "PlanStep",
     "model.results": "Checkpoint Cleanup KeptState LeftOut Status Usage Verification",
 }
 """Which module has a name; all others are errors."""

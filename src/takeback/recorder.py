@@ -52,7 +52,6 @@ class Recorder(Pausing):
     ) -> None:
         super().__init__(work)
         self.guard = _one_of(guard, ("", *_GUARDS), "a mode of the guard")
-        """The mode that a harness chose; empty for that of the settings."""
         self._schedule_gc = schedule_gc
         self._safe_points = _one_of(safe_points, SAFE_POINTS, "a choice of safe points")
 
@@ -270,9 +269,18 @@ class Recorder(Pausing):
             return turn.id
 
     def end_turn(
-        self, turn: str, status: str, *, ended: "int | None" = None, request: "str | None" = None
+        self,
+        turn: str,
+        status: str,
+        *,
+        ended: "int | None" = None,
+        request: "str | None" = None,
+        also: "tuple[NewEvent, ...]" = (),
     ) -> None:
-        """The agent stopped. A turn that is over already stays as it is."""
+        """The agent stopped. A turn that is over already stays as it is.
+
+        What `also` happened with its end is recorded together with it.
+        """
         _require_end(status)
         at = time.time_ns()
         over = min(ended, at) if ended is not None else at
@@ -285,7 +293,7 @@ class Recorder(Pausing):
             place = Place(turn=turn, parents=(row.opened,), title=f"after turn {turn}")
             seen = self._look(place, {turn: over}, at, boundary=True)
             ending, git = self._ending(over, seen, at), self._work.git_facts()
-            facts = ending.of_turns([row], status, git, request)
+            facts = [*ending.of_turns([row], status, git, request), *also]
             self._conclude(facts, at, over, turns=[row.number])
         self.find_relapses(turn, is_over=True)
 
@@ -328,10 +336,8 @@ class Recorder(Pausing):
         """A tool is about to be called. It may start when this returns.
 
         `about` may tell the `model`, the `permission_mode` and the `agent_version`; `effects` what
-        it would do outside. With `captures`, a checkpoint comes first, whatever the settings say.
-
-        One that was `missed` has run by now, and `began` then, if anybody knows; what it did is
-        found by the look at its end.
+        it would do outside. With `captures`, a checkpoint comes first in any case. One that was
+        `missed` has run by now, and `began` then, if known; its end finds what it did.
         """
         chosen, named = tools.claim_of(tool, given)
         if kind is not None:
@@ -421,10 +427,7 @@ class Recorder(Pausing):
         return step_details.of_input(self._work, tool, tools.kind_of(tool), given)[0]
 
     def refuse_step(self, step: str, *, is_ours: bool = False) -> None:
-        """A step never began: what changed since the dialog came is not its own.
-
-        It is `ours` to refuse if the guard says so, before any dialog.
-        """
+        """A step never began: what changed since a dialog came, or the guard, is not its own."""
         with _SAFELY, self._work.held():
             row = self._to_close(step, events.STEP_ENDED, None)
             if row is not None and (is_ours or row.status == words.WAITING):

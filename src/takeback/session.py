@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from takeback.participants.memory import SessionMemory
     from takeback.project import Project
     from takeback.recorder import Recorder
+    from takeback.work_plans.plan import WorkPlan
 
     AnyPath = str | bytes | os.PathLike[str] | os.PathLike[bytes]
 
@@ -72,6 +73,17 @@ class Session:
             request=request,
         )
         return Turn(self._recorder, self._project, id)
+
+    def plan(self, label: str, *, id: str = "", yes: bool = False) -> "WorkPlan":
+        """Work in steps, each of which is undone if it fails.
+
+        With an `id` of the program's own, the plan goes on after the program was started again: a
+        step that was left half done is undone now, and steps with a `key` are not done twice. `yes`
+        consents to undo what may not be the step's.
+        """
+        from takeback.work_plans.plan import WorkPlan
+
+        return WorkPlan.begin(self, self._project, self._recorder, label, id, yes=yes)
 
     def undo(
         self,

@@ -57,6 +57,17 @@ REFUSAL: dict[str, Any] = {
 }  # fmt: skip
 
 
+def guarded(session: str, turn: str) -> list[tuple[str, dict[str, Any]]]:
+    """What the guard records."""
+    return [
+        (events.EFFECT_REPORTED, {"turn": turn, "effects": [EFFECT]}),
+        (events.CALL_REFUSED, {"session": session, "turn": turn, **REFUSAL}),
+        (events.GUARD_ALLOWED, {"refusal": REFUSAL["refusal"], "scope": "once"}),
+        (events.EFFECT_REPORTED, {"turn": turn, "allowed": REFUSAL["refusal"]}),
+        (events.GUARD_MODE_SET, {"before": "watch", "after": "ask", "by": "ana"}),
+    ]
+
+
 class Original:
     """A tree and a store in whose log everything is that can be."""
 
@@ -86,6 +97,11 @@ class Original:
                         (self.tree / "big").unlink()
                 project.register(takeback.memory({"k": 1}))
                 session.memory["plan"] = ["one"]
+                with (
+                    session.plan("all of it", id="p") as plan,
+                    plan.step("a part", key="k") as part,
+                ):
+                    part.result = {"n": 1}
                 with session.turn("again"):
                     session.memory["plan"] = ["two"]
                     (self.tree / ".git" / "refs" / "heads" / "main").write_text("2" * 40 + "\n")
@@ -113,14 +129,7 @@ class Original:
                 project.workspace.ledger.record(NewEvent(events.RELAPSE_SEEN, seen, 1))
                 left = {"restore": "nmnmnmnm", "moves": [["box", "not-aborted", "gone"]]}
                 project.workspace.ledger.record(NewEvent(events.PARTICIPANTS_MOVED, left, 1))
-                guard = [
-                    (events.EFFECT_REPORTED, {"turn": turn.id, "effects": [EFFECT]}),
-                    (events.CALL_REFUSED, {"session": session.id, "turn": turn.id, **REFUSAL}),
-                    (events.GUARD_ALLOWED, {"refusal": REFUSAL["refusal"], "scope": "once"}),
-                    (events.EFFECT_REPORTED, {"turn": turn.id, "allowed": REFUSAL["refusal"]}),
-                    (events.GUARD_MODE_SET, {"before": "watch", "after": "ask", "by": "ana"}),
-                ]
-                for kind, facts in guard:
+                for kind, facts in guarded(session.id, turn.id):
                     project.workspace.ledger.record(NewEvent(kind, facts, 1))
                 trimmed = {"checkpoints": [], "why": "age"}
                 project.workspace.ledger.record(NewEvent(events.HISTORY_TRIMMED, trimmed, 2))

@@ -44,6 +44,7 @@ _KEYS = {
     "guard_modes": "event",
     "moves": "restore, name",
     "aborts": "restore, name",
+    "plan_steps": "turn",
 }
 
 

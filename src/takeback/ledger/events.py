@@ -168,6 +168,12 @@ MEMORY_CHANGED = "MemoryChanged"
 RESCUE_MADE = "RescueMade"
 RESCUE_SETTLED = "RescueSettled"
 RESCUES_DROPPED = "RescuesDropped"
+WORK_PLAN_STARTED = "WorkPlanStarted"
+WORK_PLAN_RESUMED = "WorkPlanResumed"
+WORK_PLAN_ENDED = "WorkPlanEnded"
+PLAN_STEP_STARTED = "PlanStepStarted"
+PLAN_STEP_ENDED = "PlanStepEnded"
+PLAN_STEPS_TAKEN_BACK = "PlanStepsTakenBack"
 
 KINDS = (
     LINE_STARTED,
@@ -218,6 +224,12 @@ KINDS = (
     RESCUE_MADE,
     RESCUE_SETTLED,
     RESCUES_DROPPED,
+    WORK_PLAN_STARTED,
+    WORK_PLAN_RESUMED,
+    WORK_PLAN_ENDED,
+    PLAN_STEP_STARTED,
+    PLAN_STEP_ENDED,
+    PLAN_STEPS_TAKEN_BACK,
 )
 """Every kind that this program knows; newer ones may write others."""
 

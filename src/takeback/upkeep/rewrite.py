@@ -80,6 +80,8 @@ class Redaction:
             events.LESSON_NOTED: self._lesson,
             events.LESSON_CHANGED: self._lesson,
             events.RELAPSE_SEEN: self._relapse,
+            events.WORK_PLAN_STARTED: self._session,
+            events.PLAN_STEP_ENDED: self._turn_started,
         }
 
     def of(self, event: "Event") -> "Said":
@@ -90,11 +92,8 @@ class Redaction:
             special(said)
         if self._is_of_turn(said) and ("effects" in said or "refusal" in said):
             forget_words(said)
-        if self._patterns:
-            for key, value in said.items():
-                if key not in OURS:
-                    said[key] = json_text.mapped(value, self.words)
-        return said
+        found = {key: json_text.mapped(said[key], self.words) for key in said if key not in OURS}
+        return said | found if self._patterns else said
 
     def empties(self, event: "Event") -> bool:
         """Whether an event needs nothing any more, and says nothing at length.
@@ -145,15 +144,16 @@ class Redaction:
         return [[path, verb, author, *more]]
 
     def _session(self, said: "Said") -> None:
-        said["title"] = self._without_label(said.get("title", ""))
+        if "title" in said:
+            said["title"] = self._without_label(said["title"])
         if self.words(str(said.get("own_id", ""))) != said.get("own_id", ""):
-            # Two sessions of an agent cannot have the same id of its own; none they can have.
-            said["own_id"] = ""
+            said["own_id"] = ""  # two sessions, or plans, cannot have the same; none they can have
 
     def _turn_started(self, said: "Said") -> None:
         if self._is_of_turn(said):
             said["label"] = GONE
             said["forgotten"] = True
+            said.pop("result", None)
 
     def _step(self, said: "Said") -> None:
         if self._is_of_turn(said):

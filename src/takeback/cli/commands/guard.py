@@ -263,8 +263,7 @@ def _explain_lines(place: _Place, screen: "Screen") -> int:
                 "a line of the input is not a JSON string",
                 hint="""`echo '"git push"' | takeback guard explain --json`""",
             )
-        answer = {"command": command, **place.judge(command).as_json()}
-        screen.verbatim(json.dumps(answer, ensure_ascii=True))
+        screen.data({"command": command, **place.judge(command).as_json()})
     return 0
 
 
@@ -341,6 +340,7 @@ def _test(given: "Arguments", screen: "Screen") -> int:
     """Try the examples in the rules; 1 if one is judged by another rule than it says."""
     from takeback.cli.screen import safe_line
     from takeback.guard.rules import failing
+    from takeback.model import words
 
     place = _Place(given)
     rules = place.files.rules
@@ -363,7 +363,8 @@ def _test(given: "Arguments", screen: "Screen") -> int:
         for rule, text, decided in failed:
             screen.say(safe_line(f"{rule}: `{text}` is decided by {decided}"))
         right = count - len(failed)
-        screen.say(f"{len(every)} rules, {right} of {count} examples as written")
+        rules_text = words.count(len(every), "rule")
+        screen.say(f"{rules_text}, {right} of {count} examples as written")
         _complain(place, screen)
     return 1 if failed or place.files.problems else 0
 

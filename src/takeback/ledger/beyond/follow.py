@@ -18,6 +18,10 @@ _LESSONS = ("LessonNoted", "LessonChanged", "LessonsTold", "RelapseSeen", "Sessi
 _HAS_RESCUES = "SELECT 1 FROM rescues WHERE turn = ? AND beyond LIMIT 1"
 _HAS_STATE = "SELECT 1 FROM tokens UNION ALL SELECT 1 FROM memory LIMIT 1"
 _PARTICIPANTS = ("ParticipantsCaptured", "ParticipantsMoved")
+_PLANS = (
+    "WorkPlanStarted", "WorkPlanResumed", "WorkPlanEnded",
+    "PlanStepStarted", "PlanStepEnded", "PlanStepsTakenBack",
+)  # fmt: skip
 
 
 def find(kind: str) -> "Apply | None":
@@ -26,10 +30,6 @@ def find(kind: str) -> "Apply | None":
         from takeback.ledger.beyond import lessons
 
         return lessons.FOLLOW[kind]
-    if kind in _EFFECTS:
-        from takeback.ledger.beyond import effects
-
-        return effects.FOLLOW[kind]
     if kind in _PARTICIPANTS:
         from takeback.ledger.beyond import participants
 
@@ -38,10 +38,14 @@ def find(kind: str) -> "Apply | None":
         from takeback.ledger.beyond import memory
 
         return memory.follow_change
-    if kind in _RESCUES:
-        from takeback.ledger.beyond import rescues
+    if kind in (*_RESCUES, *_EFFECTS):
+        from takeback.ledger.beyond import effects, rescues
 
-        return rescues.FOLLOW[kind]
+        return rescues.FOLLOW.get(kind) or effects.FOLLOW[kind]
+    if kind in _PLANS:
+        from takeback.ledger.beyond import work_plans
+
+        return work_plans.FOLLOW[kind]
     return None
 
 

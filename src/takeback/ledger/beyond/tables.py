@@ -67,10 +67,27 @@ CREATE INDEX rescues_of_turn ON rescues (turn) WHERE turn IS NOT NULL;
 CREATE INDEX rescues_there ON rescues (number) WHERE state <> 'dropped';
 """
 
-NAMES = (
-    "lessons", "lessons_told", "relapses", "rescues", "tokens", "moves", "aborts", "memory",
-    "effects", "refusals", "allowances", "guard_modes",
+WORK_PLANS = """
+CREATE TABLE work_plans (
+    number INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, event INTEGER NOT NULL,
+    started INTEGER NOT NULL, session INTEGER, own_id TEXT NOT NULL, label TEXT NOT NULL,
+    status TEXT NOT NULL, ended INTEGER, line INTEGER NOT NULL);
+CREATE UNIQUE INDEX work_plans_of_agents ON work_plans (line, own_id) WHERE own_id <> '';
+CREATE TABLE plan_steps (
+    turn INTEGER PRIMARY KEY, plan INTEGER NOT NULL, event INTEGER NOT NULL, key TEXT NOT NULL,
+    databases INTEGER NOT NULL, status TEXT NOT NULL, result TEXT, lesson TEXT NOT NULL,
+    back INTEGER);
+CREATE INDEX plan_steps_of_plan ON plan_steps (plan, turn);
+"""
+
+ALL = (
+    LESSONS
+    + PARTICIPANTS
+    + RESCUES
+    + WORK_PLANS
+    + EFFECTS
 )  # fmt: skip
+NAMES = tuple(line.split()[2] for line in ALL.splitlines() if line.startswith("CREATE TABLE "))
 """All of them; they follow from events, as the other projections do."""
 
 SOURCES = (
