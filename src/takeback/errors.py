@@ -109,6 +109,8 @@ IN_PYTHON = {
     "undo-shared": "`project.undo({turns!r}, shared=True)` takes it back, whichever session did it",
     "undo-together": "`project.undo({turns!r})` takes back what only these turns share",
     "undo-turn-at": "`takeback.open({path!r}).undo()` takes back its last turn",
+    "participants": "`takeback participant`, in a shell, lists them",
+    "remove-participant": "`takeback participant remove {name}`, in a shell, removes it first",
     "retry-participant": "`project.retry_participants({name!r})` tries again",
     "verify": "`project.verify()` lists what is damaged",
     "without-participants": "`project.{verb}(only={only!r})` leaves it out",

@@ -57,15 +57,17 @@ REFUSAL: dict[str, Any] = {
 }  # fmt: skip
 
 
-def guarded(session: str, turn: str) -> list[tuple[str, dict[str, Any]]]:
-    """What the guard records."""
-    return [
+def _guard(project: takeback.Project, session: str, turn: str) -> None:
+    """What a guard says."""
+    guard = [
         (events.EFFECT_REPORTED, {"turn": turn, "effects": [EFFECT]}),
         (events.CALL_REFUSED, {"session": session, "turn": turn, **REFUSAL}),
         (events.GUARD_ALLOWED, {"refusal": REFUSAL["refusal"], "scope": "once"}),
         (events.EFFECT_REPORTED, {"turn": turn, "allowed": REFUSAL["refusal"]}),
         (events.GUARD_MODE_SET, {"before": "watch", "after": "ask", "by": "ana"}),
     ]
+    for kind, facts in guard:
+        project.workspace.ledger.record(NewEvent(kind, facts, 1))
 
 
 class Original:
@@ -129,8 +131,7 @@ class Original:
                 project.workspace.ledger.record(NewEvent(events.RELAPSE_SEEN, seen, 1))
                 left = {"restore": "nmnmnmnm", "moves": [["box", "not-aborted", "gone"]]}
                 project.workspace.ledger.record(NewEvent(events.PARTICIPANTS_MOVED, left, 1))
-                for kind, facts in guarded(session.id, turn.id):
-                    project.workspace.ledger.record(NewEvent(kind, facts, 1))
+                _guard(project, session.id, turn.id)
                 trimmed = {"checkpoints": [], "why": "age"}
                 project.workspace.ledger.record(NewEvent(events.HISTORY_TRIMMED, trimmed, 2))
 

@@ -7,6 +7,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from takeback.model.effects import Effect
     from takeback.model.losses import Loss
+    from takeback.model.participants import Captured
     from takeback.model.reasons import Reason
     from takeback.model.results import Checkpoint, LeftOut, OutsideFile
     from takeback.model.text.json_text import Json
@@ -251,6 +252,7 @@ class RecordedTurn(Value):
     git_after: "GitState | None" = None
     git: "tuple[Reason, ...]" = ()
     steps: "tuple[RecordedStep, ...]" = ()
+    participants: "tuple[Captured, ...]" = ()
     account: str = ""
     undone: str = ""
     undone_in_part: str = ""
@@ -328,6 +330,7 @@ class RecordedCheckpoint(Value):
     changes: "tuple[Change, ...]"
     restore: "RecordedRestore | None" = None
     kept: bool = True
+    participants: "tuple[Captured, ...]" = ()
 
 
 class RecordedRestore(Value):

@@ -295,6 +295,12 @@ class Settings:
         self._change(find(name), None, user=user)
         return self.one(name)
 
+    def set_participant(
+        self, name: str, options: "dict[str, object] | None", *, user: bool = False
+    ) -> None:
+        """Write the table of a participant, or remove it for None."""
+        self._write("participants", name, options, user=user)
+
     def without(self, name: str, *, user: bool = False) -> object:
         """What a setting would be if it were taken out of a file."""
         setting, gone = find(name), USER if user else PROJECT
@@ -305,6 +311,9 @@ class Settings:
         return setting.default
 
     def _change(self, setting: "Setting", value: "object | None", *, user: bool) -> None:
+        self._write(setting.table, setting.key, value, user=user)
+
+    def _write(self, table: str, key: str, value: "object | None", *, user: bool) -> None:
         path = self.files.get(USER if user else PROJECT)
         if path is None:
             raise UsageError(
@@ -315,7 +324,7 @@ class Settings:
             self._home.create()
             with location.held_home(self._home):
                 text = homes.read_small(path).decode()
-                after = with_value(text, setting.table, setting.key, value)
+                after = with_value(text, table, key, value)
                 if after != text:
                     homes.replace_file(path, after.encode(), durable=True)
 
@@ -332,6 +341,8 @@ def _configured(setting: "Setting", value: object, origin: str) -> Configured:
 
 def _misfit(origin: str, path: bytes, name: str, value: object) -> "Iterator[Misfit]":
     """What is wrong with what a file says, and what may have been meant."""
+    if name.startswith("participants."):
+        return  # what is wrong with one of these is told where it takes part
     try:
         setting = find(name)
     except UsageError as problem:

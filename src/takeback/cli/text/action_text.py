@@ -61,6 +61,8 @@ WORDS = {
     "removes the store nevertheless",
     "restore-folder": "`takeback projects --restore {id} {path}` restores the folder",
     "resume-all": "`takeback resume` lets all of them go on",
+    "participants": "`takeback participant` lists them",
+    "remove-participant": "`takeback participant remove {name}` removes it first",
     "retry-participant": "`takeback participant retry {name}` tries again",
     "rollback": "`takeback rollback {ref}` restores that state",
     "rollback-anywhere": "`takeback rollback REF` restores any state",

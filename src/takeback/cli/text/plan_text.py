@@ -5,9 +5,10 @@ A plan and the report of one as JSON, as documented in docs/json.md.
 
 from takeback.cli import screen as layout
 from takeback.cli.screen import safe_line, timestamp
-from takeback.cli.text import effect_text, loss_text, reason_text
+from takeback.cli.text import effect_text, loss_text, move_text, reason_text
 from takeback.model import reasons
 from takeback.model import words as terms
+from takeback.model.participants import FAILED
 from takeback.model.plan import Remark
 from takeback.model.reasons import Reason
 from takeback.model.text.json_text import path_fields
@@ -71,6 +72,7 @@ def as_json(
         "undo": (made.undo or None) if made else None,
         "conversations": conversations or [],
         "running": [running_json(each, masker) for each in plan.running],
+        "moves": move_text.as_json(made.moves if made else plan.moves, masker),
     }
 
 
@@ -180,6 +182,7 @@ def preview(
     screen.say(page.would())
     page.whence()
     page.changes(most)
+    move_text.show(plan.moves, screen)
     page.what_stays(plan.kept)
     page.doubts()
     if plan.dependents:
@@ -213,6 +216,8 @@ def report(
     else:
         page.changes(most)
         page.what_stays([each for part in _parted(kept) if not _is_short(part) for each in part])
+    failed = [each for each in made.moves if each.how == FAILED]
+    move_text.show(failed if was_previewed else made.moves, screen)
     page.part("Saved while this ran", made.rescued)
     if made.since_preview:
         where = Reason(reasons.IN_CHECKPOINT, checkpoint=made.before[:8])
@@ -222,6 +227,8 @@ def report(
         page.doubts()
     notes = [] if was_previewed else page.notes()
     notes += page.marked()
+    names = dict.fromkeys(each.name for each in failed)
+    notes += [f"`takeback participant retry {name}` tries again" for name in names]
     notes += [f"note: {page.text(problem)}" for problem in made.problems]
     notes += besides
     if made.undo:

@@ -80,13 +80,7 @@ CREATE TABLE plan_steps (
 CREATE INDEX plan_steps_of_plan ON plan_steps (plan, turn);
 """
 
-ALL = (
-    LESSONS
-    + PARTICIPANTS
-    + RESCUES
-    + WORK_PLANS
-    + EFFECTS
-)  # fmt: skip
+ALL = LESSONS + PARTICIPANTS + RESCUES + WORK_PLANS + EFFECTS
 NAMES = tuple(line.split()[2] for line in ALL.splitlines() if line.startswith("CREATE TABLE "))
 """All of them; they follow from events, as the other projections do."""
 
