@@ -296,14 +296,10 @@ class Recorder(Pausing):
             ending, git = self._ending(over, seen, at), self._work.git_facts()
             facts = [*ending.of_turns([row], status, git, request), *also]
             self._conclude(facts, at, over, turns=[row.number])
-        self.find_relapses(turn, is_over=True)
-
-    def find_relapses(self, turn: str, *, is_over: bool = False) -> None:
-        """Record whether a turn brought back what was taken back."""
         if self._ledger.lessons.has_taken():
             from takeback.lessons import relapses
 
-            relapses.find(self._work, turn, is_over=is_over)
+            relapses.find(self._work, turn, is_over=True)
 
     def end_interrupted(self, but: str = "") -> None:
         """End the turns that were interrupted inside an agent, except in one session."""

@@ -364,10 +364,12 @@ def _taught(project: "Project", session: str, event: "HookEvent") -> str:
 def _relapsed(project: "Project", session: str, event: "HookEvent") -> str:
     """What the agent brought back that was taken back."""
     work = project.workspace
-    if event.has_worked():
+    if event.has_worked() and work.ledger.lessons.has_taken():
+        from takeback.lessons import relapses
+
         turn = work.ledger.turns.newest_of(work.ledger.sessions.get(session).number)
         if turn is not None:
-            project.recorder().find_relapses(turn.id, is_over=event.kind in _ENDS)
+            relapses.find(work, turn.id, is_over=event.kind in _ENDS)
     if not (event.can_be_told() or event.can_go_on()) or not work.ledger.lessons.has_relapses():
         return ""
     if not _tells(project):
