@@ -32,8 +32,7 @@ SAFE_POINTS = (BY_TURN, BY_STEP, BY_CALL)
 """How often: at turns only; also around steps that may write; around every step."""
 
 _GUARDS = ("off", "watch", "ask", "autopilot")
-_SWITCH = "recording.on"
-_WATCH = "watch"
+_SWITCH, _WATCH = "recording.on", "watch"
 _LONGEST_LABEL = 4000
 _JUMP = 1_000_000_000
 """Nanoseconds by which a clock that nobody sets stays behind or runs ahead, at the most."""
