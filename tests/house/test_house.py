@@ -67,8 +67,10 @@ PUBLIC = (
     "Usage",
     "UsageError",
     "Verification",
+    "inverse",
     "memory",
     "open",
+    "tool",
 )
 
 

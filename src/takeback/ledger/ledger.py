@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from takeback.ledger.audit import Snapshot
     from takeback.ledger.beyond.lessons import Lessons
     from takeback.ledger.beyond.memory import Memory
+    from takeback.ledger.beyond.mutations import Mutations
     from takeback.ledger.beyond.participants import Tokens
     from takeback.ledger.beyond.rescues import Rescues
     from takeback.ledger.checkpoints import Checkpoints, Deltas, Losses, Names
@@ -281,6 +282,12 @@ class Ledger:
         return Tokens(self._reader)
 
     @cached_property
+    def mutations(self) -> "Mutations":
+        from takeback.ledger.beyond.mutations import Mutations
+
+        return Mutations(self._reader)
+
+    @cached_property
     def memory(self) -> "Memory":
         from takeback.ledger.beyond.memory import Memory
 
@@ -295,10 +302,7 @@ class Ledger:
     # -- reading ---------------------------------------------------------------------------
 
     def has_journal(self) -> bool:
-        """Whether a restore of the line is under way, or was when its process died.
-
-        Each checkpoint asks.
-        """
+        """Whether a restore of the line is under way, or was; each checkpoint asks."""
         query = "SELECT 1 FROM journal WHERE line = ? LIMIT 1"
         return self._reader.has(query, (self._reader.line,))
 

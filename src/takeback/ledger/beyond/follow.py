@@ -15,7 +15,9 @@ if TYPE_CHECKING:
 _RESCUES = ("RescueMade", "RescueSettled", "RescuesDropped")
 _LESSONS = ("LessonNoted", "LessonChanged", "LessonsTold", "RelapseSeen", "SessionTold")
 _HAS_RESCUES = "SELECT 1 FROM rescues WHERE turn = ? AND beyond LIMIT 1"
-_HAS_STATE = "SELECT 1 FROM tokens UNION ALL SELECT 1 FROM memory LIMIT 1"
+_HAS_STATE = (
+    "SELECT 1 FROM tokens UNION ALL SELECT 1 FROM memory UNION ALL SELECT 1 FROM mutations LIMIT 1"
+)
 _PARTICIPANTS = ("ParticipantsCaptured", "ParticipantsMoved")
 
 
@@ -29,6 +31,10 @@ def find(kind: str) -> "Apply | None":
         from takeback.ledger.beyond import participants
 
         return participants.FOLLOW[kind]
+    if kind in ("MutationRecorded", "MutationSettled"):
+        from takeback.ledger.beyond import mutations
+
+        return mutations.FOLLOW[kind]
     if kind == "MemoryChanged":
         from takeback.ledger.beyond import memory
 
