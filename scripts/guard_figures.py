@@ -111,9 +111,8 @@ def main(arguments: list[str]) -> int:
     light = [(command, judged) for command, judged in evasions if judged in LIGHT]
     if evasions:
         counted = Counter(judged for _, judged in evasions)
-        print(
-            f"evasions: {len(evasions)}, judged read, inside or local: {len(light)}; {dict(counted)}"
-        )
+        print(f"evasions: {len(evasions)}, judged read, inside or local: {len(light)}")
+        print(f"  {dict(counted)}")
     if "--wrong" in arguments:
         for command, true, judged in labelled:
             if true != judged:

@@ -102,7 +102,8 @@ def _written(text: str) -> str:
 COMMANDS = tuple(
     """
     checkpoint run watch undo redo rollback apply log show why diff sessions extract verify keep gc
-    usage forget relocate projects config doctor install uninstall pause resume participant lessons
+    usage forget relocate projects config doctor install uninstall pause resume
+    lessons effects guard participant
     off on hook mcp completion man demo
     """.split()
 )

@@ -345,6 +345,11 @@ def sql_many(db: "Connection", statement: str, rows: "Sequence[Sequence[object]]
         raise
 
 
+def elsewhere(step: str, *args: object) -> None:
+    """Announce a change that a library makes outside of the store, such as a database's commit."""
+    _announce(step, *args)
+
+
 def _note_file(problem: Exception, db: "Connection") -> None:
     """Let an error of SQLite name its file, which it does not by itself."""
     problem.add_note(getattr(db, "path", ""))

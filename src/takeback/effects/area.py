@@ -21,13 +21,15 @@ from takeback.model.value import Value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
     from typing import Any
 
     from takeback.ledger.beyond.rescues import RescueRow
     from takeback.model.text.json_text import Json
     from takeback.store import Store
 
+LIMIT, COPY_LIMIT = 20_000_000_000, 1_000_000_000
+"""Bytes: of all areas, and of what one command may have copied. Links cost nothing at first."""
 _LIST = b".list"
 _IGNORE = b"/.gitignore"
 _LONGEST = 1 << 28
@@ -39,7 +41,7 @@ class Held(Value):
     """One path that was saved. `mode` has its kind; `target` is where a link leads.
 
     Of a file: the number of its area and its `name` there, how it was saved, and what tells
-    whether it is still what was saved: `size`, `mtime`, and once the command is over `ctime`.
+    whether it is still what was saved: `size`, `mtime`, and of a small one the hash, `strong`.
     `left` are the stamps of what the command left in its place, if anything.
     `device` and `inode` are those of what had the path. `top` is the number of the path by which
     the command named it.
@@ -54,12 +56,12 @@ class Held(Value):
     inode: int
     size: int = 0
     mtime: int = 0
-    ctime: int = 0
     area: int = -1
     name: bytes = b""
     how: str = ""
     target: bytes = b""
     left: str = ""
+    strong: str = ""
 
     @property
     def kind(self) -> int:
@@ -99,15 +101,16 @@ def decode(data: bytes) -> Listing:
 
 def _facts(each: Held) -> "Json":
     texts = [_text(each.name), each.how, _text(each.target), each.left]
+    texts.append(each.strong)
     numbers = [each.mode, each.uid, each.gid, each.top, each.device, each.inode]
-    return [_text(each.path), *numbers, each.size, each.mtime, each.ctime, each.area, *texts]
+    return [_text(each.path), *numbers, each.size, each.mtime, each.area, *texts]
 
 
 def _held(path: str, *facts: "Any") -> Held:  # noqa: ANN401 - as JSON gave it
-    *numbers, name, how, target, left = facts
-    if len(numbers) != 10 or not _is_name(_bytes(name)):
+    *numbers, name, how, target, left, strong = facts
+    if len(numbers) != 9 or not _is_name(_bytes(name)):
         raise ValueError(name)
-    texts: list[Any] = [_bytes(name), str(how), _bytes(target), str(left)]
+    texts: list[Any] = [_bytes(name), str(how), _bytes(target), str(left), str(strong)]
     return Held(*[_bytes(path), *map(int, numbers), *texts])
 
 
@@ -116,6 +119,12 @@ def _is_name(name: bytes) -> bool:
 
 
 # -- the store's side ------------------------------------------------------------------------
+
+
+def number(setting: "Callable[[str, str, object], object]", name: str, default: int) -> int:
+    """A setting of the rescue, in bytes."""
+    found = setting("rescue", name, default)
+    return found if isinstance(found, int) and not isinstance(found, bool) else default
 
 
 def in_store(store: "Store") -> bytes:
@@ -185,6 +194,22 @@ def content(areas: "Sequence[bytes]", held: Held, id: str, most: int) -> bytes:
         os.close(fd)
 
 
+SMALL = 1 << 16
+"""Bytes of a file whose hash is kept, too: stamps can be set back."""
+
+
+def small_hash(areas: "Sequence[bytes]", held: Held, id: str) -> str:
+    """The hash of a small rescued file; empty for a large one, or one that moved already."""
+    if held.kind != REGULAR or held.size > SMALL:
+        return ""
+    fd = open_file(areas, held, id)
+    try:
+        is_it = is_intact(os.fstat(fd), held)
+        return sha256(os.read(fd, SMALL + 1)).hexdigest() if is_it else ""
+    finally:
+        os.close(fd)
+
+
 _checked: "dict[tuple[bytes, str], bytes]" = {}
 """The hashes of files that were read, with their stamps: a plan is made more than once."""
 
@@ -204,6 +229,8 @@ def checked(areas: "Sequence[bytes]", held: Held, id: str) -> "tuple[bytes, byte
                 strong.update(chunk)
             if not is_intact(os.fstat(fd), held):
                 raise DamagedStoreError("a rescued file was changed")
+            if held.strong not in ("", strong.hexdigest()):
+                raise DamagedStoreError("a rescued file was changed")
             _checked[key] = strong.digest()
         return path, _checked[key]
     finally:
@@ -221,9 +248,7 @@ def is_intact(found: os.stat_result, held: Held) -> bool:
 
     Who knows another name of a linked file can still write to it: that moves its times.
     """
-    if (found.st_size, found.st_mtime_ns) != (held.size, held.mtime):
-        return False
-    return not held.ctime or found.st_nlink > 1 or found.st_ctime_ns == held.ctime
+    return (found.st_size, found.st_mtime_ns) == (held.size, held.mtime)
 
 
 def empty(areas: "Iterable[bytes]", id: str) -> None:

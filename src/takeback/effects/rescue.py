@@ -12,10 +12,11 @@ import time
 from takeback.disk.sqlite import DatabaseError
 from takeback.effects import area, git_rescue
 from takeback.effects.area import Held, Listing
-from takeback.effects.saving import APART, LEAST_FREE, Bounds, Saver
+from takeback.effects.saving import APART, Bounds, Saver
 from takeback.effects.targets import Finder, is_in
 from takeback.errors import TakebackError
 from takeback.ledger import events
+from takeback.ledger.beyond.rescues import OPEN
 from takeback.ledger.events import NewEvent
 from takeback.model import ids, reasons, rescued
 from takeback.model.reasons import Reason
@@ -26,17 +27,12 @@ from takeback.worktree.scan import VERSION_CONTROL
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Sequence
 
     from takeback.capture.workspace import Workspace
     from takeback.ledger.beyond.rescues import RescueRow
     from takeback.model.effects import Judgement
     from takeback.model.text.json_text import Json
-
-LIMIT, COPY_LIMIT = 20_000_000_000, 1_000_000_000
-"""Bytes: of the area, and of what one command may have copied. Links cost nothing at first."""
-AGE, SIZE, SPACE, FORGET = "age", "size", "space", "forget"
-"""Why rescues are dropped."""
 
 
 def before(work: "Workspace", step: str, judgement: "Judgement") -> Rescued:
@@ -73,12 +69,7 @@ def _before(work: "Workspace", step: str, judgement: "Judgement") -> Rescued:
 
 def _bounds(work: "Workspace") -> Bounds:
     names = work.rules.rebuildable()
-    return Bounds(_number(work, "copy", COPY_LIMIT), rebuildable=names)
-
-
-def _number(work: "Workspace", name: str, default: int) -> int:
-    found = work.rules.setting("rescue", name, default)
-    return found if isinstance(found, int) and not isinstance(found, bool) else default
+    return Bounds(area.number(work.rules.setting, "copy", area.COPY_LIMIT), rebuildable=names)
 
 
 def _record(
@@ -143,8 +134,13 @@ def after(work: "Workspace", step: str) -> None:
 
 def settle(work: "Workspace") -> None:
     """The same for all rescues of steps that are over: at the end of turns, and before a plan."""
-    if work.ledger.rescues.has_any():
-        _settle(work, work.ledger.rescues.over())
+    rescues = work.ledger.rescues
+    if rescues.has_any():
+        over = rescues.over()
+        # Where nothing is left of what was named, nothing would be dropped either.
+        open_rows = (row for row in rescues.there() if row.state == OPEN and row not in over)
+        gone = [row for row in open_rows if not any(map(os.path.lexists, row.tops))]
+        _settle(work, [*over, *gone])
 
 
 def _settle(work: "Workspace", rows: "Sequence[RescueRow]") -> None:
@@ -152,11 +148,13 @@ def _settle(work: "Workspace", rows: "Sequence[RescueRow]") -> None:
         try:
             listing = area.read(work.store, row)
             left = _left(row, listing)
-            _keep_only(work, row, listing, left)
+            keep_only(work, row, listing, left)
         except (OSError, TakebackError, DatabaseError):
             work.ledger.abandon()
     if rows:
-        give_way(work)
+        from takeback.effects import care
+
+        care.give_way(work)
 
 
 def _left(row: "RescueRow", listing: Listing) -> "list[Held]":
@@ -186,12 +184,12 @@ def _is_gone(held: Held) -> bool:
 
 
 def _stamped(row: "RescueRow", held: Held) -> Held:
-    """With the time from which nobody can have changed it unseen, once it has no other name."""
+    """With what tells later whether it was changed, and whether its place was."""
     held = held.replace(left=_present(held.path))
-    if held.kind != REGULAR or held.how != LINK:
+    try:
+        return held.replace(strong=area.small_hash(row.areas, held, row.id))
+    except OSError:
         return held
-    found = os.lstat(_path(row, held))
-    return held.replace(ctime=found.st_ctime_ns if found.st_nlink == 1 else 0)
 
 
 def _present(path: bytes) -> str:
@@ -202,7 +200,7 @@ def _present(path: bytes) -> str:
         return ""
 
 
-def _keep_only(
+def keep_only(
     work: "Workspace", row: "RescueRow", listing: Listing, left: "Sequence[Held]"
 ) -> None:
     """Record what a rescue still holds, then remove the rest of it."""
@@ -213,14 +211,14 @@ def _keep_only(
     said["files"] = len(left)
     said["bytes"] = area.own_bytes(row.areas, row.id, left)
     said["beyond"] = _beyond(work, rest)
-    _note(work, events.RESCUE_SETTLED, said, row)
+    note(work, events.RESCUE_SETTLED, said, row)
     if not left:
         area.empty(row.areas, row.id)
         area.forget_list(work.store, row.id)
         return
     for each in listing.held:
         if each.kind == REGULAR and each.name not in kept:
-            area.discard(_path(row, each))
+            area.discard(path_of(row, each))
 
 
 def _beyond(work: "Workspace", listing: Listing) -> int:
@@ -228,65 +226,21 @@ def _beyond(work: "Workspace", listing: Listing) -> int:
     root = os.path.realpath(work.root)
     used = {each.top for each in listing.held if each.top >= 0}
     tops = [listing.tops[number] for number in used]
+    if not os.path.isdir(root):
+        return len(tops)  # no checkpoint says what went with the project's folder
     return sum(
         not is_in(top, [root]) or any(name in VERSION_CONTROL for name in top.split(b"/"))
         for top in tops
     )
 
 
-def _path(row: "RescueRow", held: Held) -> bytes:
+def path_of(row: "RescueRow", held: Held) -> bytes:
     return os.path.join(row.areas[held.area], row.id.encode(), held.name)
 
 
-def _note(work: "Workspace", kind: str, said: "dict[str, Json]", *rows: "RescueRow") -> None:
+def note(work: "Workspace", kind: str, said: "dict[str, Json]", *rows: "RescueRow") -> None:
     parents = tuple(row.event for row in rows)
     work.ledger.record(NewEvent(kind, said, time.time_ns(), parents=parents))
-
-
-# -- what goes -----------------------------------------------------------------------------------
-
-
-def give_way(work: "Workspace") -> int:
-    """Drop the oldest rescues while they are over the limit, or the disk is nearly full."""
-    limit = _number(work, "limit", LIMIT)
-    rows = [row for row in work.ledger.rescues.there() if row.state == "kept"]
-    count = 0
-    while rows:
-        over = sum(row.bytes for row in rows) > limit
-        if not over and not any(map(_is_full, {a for row in rows for a in row.areas})):
-            break
-        drop(work, rows[:1], SIZE if over else SPACE)
-        rows, count = rows[1:], count + 1
-    return count
-
-
-def _is_full(folder: bytes) -> bool:
-    try:
-        disk = os.statvfs(folder)
-    except OSError:
-        return False
-    return disk.f_bavail * 100 < disk.f_blocks * LEAST_FREE
-
-
-def drop(work: "Workspace", rows: "Iterable[RescueRow]", why: str) -> int:
-    """Let rescues go, with the lock held; how many went."""
-    rows = list(rows)
-    if not rows:
-        return 0
-    said: dict[str, Json] = {"rescues": [row.id for row in rows], "why": why}
-    _note(work, events.RESCUES_DROPPED, said, *rows)
-    for row in rows:
-        area.empty(row.areas, row.id)
-        area.forget_list(work.store, row.id)
-    return len(rows)
-
-
-def sweep(work: "Workspace") -> int:
-    """Remove what a process left that died while it saved. With the lock held."""
-    known = [row.id for row in work.ledger.rescues.there()]
-    areas = work.ledger.rescues.all_areas()
-    areas.append(area.beside(os.path.dirname(work.root), work.id))
-    return area.sweep(work.store, areas, known)
 
 
 def _text(path: bytes) -> str:

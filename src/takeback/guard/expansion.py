@@ -216,6 +216,12 @@ class Expander:
         return _all("/dev/fd/63", QUOTED)
 
     def _arithmetic(self, node: "Node", _quoted: bool) -> "Marked":
+        waiting = list(node.named_children)
+        while waiting:
+            child = waiting.pop()
+            if child.type == "command_substitution":
+                self._flows.append(self._substitute(child, self._scope))
+            waiting += child.named_children
         text = source_of(node)[3:-2].strip()
         return _all(text if text.isdecimal() else "0", QUOTED)
 

@@ -78,6 +78,7 @@ def judge_command(text: str, scope: "Scope", rules: "Rules") -> Judgement:
 
 def from_findings(found: "Sequence[Finding]") -> Judgement:
     """One judgement of all parts: the class of the gravest."""
+    from takeback.guard import knowledge
     from takeback.guard.findings import gravest_of
 
     gravest = gravest_of(found)
@@ -86,7 +87,7 @@ def from_findings(found: "Sequence[Finding]") -> Judgement:
     return Judgement(
         gravest.effect,
         gravest.rule,
-        gravest.reason,
+        knowledge.with_text(gravest.reason),
         gravest.instead,
         gravest.inverse,
         tuple(Part(each.command, each.effect, each.rule, each.reason) for each in found),

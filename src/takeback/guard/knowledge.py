@@ -4,7 +4,8 @@ An entry is the words of a subcommand and the options that have to be there: `co
 The entry with the most words counts; of two, the graver.
 """
 
-from takeback.model.effects import CLASSES, COMPENSABLE, IRREVERSIBLE, Outside, gravity
+from takeback.model.effects import CLASSES, COMPENSABLE, IRREVERSIBLE, READ, Outside, gravity
+from takeback.model.reasons import Reason
 from takeback.model.value import Value
 
 TYPE_CHECKING = False
@@ -31,7 +32,9 @@ class Program(Value):
     reason: str = ""
 
 
+_ASKS = frozenset(("--version", "--help", "help", "-h", "-V", "version"))
 _programs: "dict[str, Program]" = {}
+_sentences: "dict[str, str]" = {}
 
 
 def programs() -> "dict[str, Program]":
@@ -44,6 +47,21 @@ def programs() -> "dict[str, Program]":
         for name, table in tomllib.loads(data.decode()).items():
             _add(name, table)
     return _programs
+
+
+def with_text(reason: Reason) -> Reason:
+    """A reason with its words, from `reasons.toml`, where it has none of its own."""
+    facts = dict(reason.facts)
+    if facts.get("text"):
+        return reason
+    if not _sentences:
+        import pkgutil
+        import tomllib
+
+        data = pkgutil.get_data("takeback.guard", "reasons.toml") or b""
+        _sentences.update(tomllib.loads(data.decode()))
+    text = _sentences.get(reason.code, "")
+    return reason.with_facts(text=text) if text else reason
 
 
 def _add(name: str, table: "dict[str, object]") -> None:
@@ -76,6 +94,8 @@ def _texts(value: object) -> "dict[str, str]":
 
 def judge(call: "Call", program: Program) -> "Flow":
     """Judge a command by what the file says of its program."""
+    if call.args and all(text in _ASKS for text in call.texts):
+        return call.add(READ, call.name, "reads")
     entry, effect = find(program, call)
     rule = ".".join((program.name, *(word for word in entry if word[:1] not in "-*")))
     key = " ".join(entry)

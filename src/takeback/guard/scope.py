@@ -27,6 +27,17 @@ def bytes_of(path: str) -> bytes:
     return path.encode("utf-8", "surrogateescape")
 
 
+def _may_be_git(name: str) -> bool:
+    """Whether a name is `.git`, or a pattern that the shell expands to it."""
+    if name == ".git":
+        return True
+    if not name.startswith((".", "[")) or not set("*?[") & set(name):
+        return False
+    from fnmatch import fnmatchcase
+
+    return fnmatchcase(".git", name)
+
+
 class Scope:
     """A shell's state, as far as it can be told from the command alone."""
 
@@ -105,7 +116,7 @@ class Scope:
             return NOWHERE
         if self.root and (path == self.root or path.startswith(self.root + "/")):
             names = path[len(self.root) :].split("/")
-            return IN_GIT if ".git" in names else IN_TREE
+            return IN_GIT if any(map(_may_be_git, names)) else IN_TREE
         return OUTSIDE
 
     def is_temporary(self, path: str) -> bool:

@@ -75,6 +75,11 @@ COMMITS_SINCE = "commits-since"
 HEAD_STAYS = "head-stays"
 UNCOVERED_CHANGED = "uncovered-changed"
 
+# -- why the guard refuses a call, and what stays of its effects ---------------------------------
+
+GUARD_ERROR = "guard-error"
+GUARD_TAMPER = "guard-tamper"
+GUARD_LIGHTER = "guard-lighter"
 # -- of a participant that stays, or could not be moved -----------------------------------------
 
 STATE_UNKNOWN = "state-unknown"
@@ -107,6 +112,7 @@ CANNOT_BE_SAVED = "cannot-be-saved"
 HOLDS_STORE = "holds-store"
 RESCUED_CHANGED = "rescued-changed"
 RESCUED_LOST = "rescued-lost"
+RESCUE_DAMAGED = "rescue-damaged"
 THERE_AGAIN = "there-again"
 GIT_STAYS = "git-stays"
 

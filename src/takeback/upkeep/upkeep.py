@@ -6,6 +6,7 @@ import time
 from takeback.disk.failures import FailingAs
 from takeback.disk.home import size_of
 from takeback.disk.lock import Held
+from takeback.effects import care
 from takeback.errors import DamagedStoreError, TakebackError, UnknownReferenceError, UsageError
 from takeback.history import references, retention
 from takeback.ledger import events
@@ -53,7 +54,8 @@ class Upkeep:
         """What the history takes on disk."""
         store, ledger = self._work.store, self._ledger
         with FailingAs(TakebackError, "the store could not be read"):
-            count = ledger.checkpoints.count()
+            count, rescued = ledger.checkpoints.count(), care.taken(store)
+            taught, waiting, relapses = ledger.lessons.counts()
             return Usage(
                 packs=len(ledger.packs()),
                 objects=store.objects.size(),
@@ -62,6 +64,10 @@ class Upkeep:
                 checkpoints=count,
                 gone=count - ledger.care.count_with_files(),
                 pinned=len(ledger.care.kept()),
+                rescues=rescued[0],
+                rescued=rescued[1],
+                lessons=taught + waiting,
+                relapses=relapses,
             )
 
     # -- participants ------------------------------------------------------------------------
@@ -169,7 +175,12 @@ class Upkeep:
                 self._make_room()
             self._ledger.require_writable()
             with store.hold_gc():
-                return gc.run(store, self._work.held, wish, time.time_ns, progress)
+                done = gc.run(store, self._work.held, wish, time.time_ns, progress)
+            if not dry_run and self._ledger.rescues.has_any():
+                with self._work.held():
+                    row = self._ledger.checkpoints.numbered(retention.floor(self._ledger) + 1)
+                    done.rescues = care.tend(self._work, row.event if row is not None else 0)
+            return done
 
     def _make_room(self) -> None:
         """Delete what can be made again, if the disk is so full that SQLite cannot work."""
@@ -311,6 +322,7 @@ class Upkeep:
             told: list[Reason] = [*work.recovered, *doctor.mend(work.store)]
             before = doctor.stages(work.root)
             told += Restorer(work).recover(died=True)
+            care.sweep(work)
             gone = sorted(before - doctor.stages(work.root))
             told += [Reason(reasons.STAGE_REMOVED, name=os.fsdecode(name)) for name in gone]
             return told + self._repair_cache()
@@ -335,6 +347,7 @@ class Upkeep:
         if died:
             forgetter.publish()
             work.store.recover()
+            care.sweep(work)
         work.add_recovered(*Restorer(work).recover(died=died))
         if died:
             forgetter.resume_after_crash()

@@ -16,7 +16,7 @@ from takeback.guard.findings import (
     Word,
 )  # fmt: skip
 from takeback.guard.scope import MADE
-from takeback.model.effects import LOCAL, PROGRAM, READ
+from takeback.model.effects import DESTRUCTIVE, LOCAL, PROGRAM, READ
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -55,6 +55,35 @@ def alias(call: "Call") -> Flow:
         if mark:
             call.scope.aliases[name] = value
     return call.add(READ, "shell.alias", "reads")
+
+
+def remember_path(call: "Call") -> Flow:
+    """`hash -p PATH NAME` makes a name mean another program."""
+    words = [word for word in call.args if not word.value.startswith("-")]
+    if any(text.startswith("-") and "p" in text for text in call.texts) and len(words) == 2:
+        call.scope.aliases[words[1].value] = words[0].raw
+    return call.add(READ, "shell.hash", "reads")
+
+
+def page(call: "Call") -> Flow:
+    """`less '+!command'` runs a command."""
+    for text in call.texts:
+        _, mark, command = text.partition("!")
+        if text.startswith("+") and mark:
+            call.run_text(command)
+            call.shell.hide(call.raw, "hidden", "less.run")
+    call.add(READ, call.name, "reads")
+    return flow_of(call)
+
+
+def stop(call: "Call") -> Flow:
+    """`kill`: a process can be started again; `kill -1` takes everything the user runs."""
+    operands = [text for text in call.texts if text in {"-1", "0"}]
+    is_all = bool(operands) and call.texts[-1] == "-1" and len(call.texts) > 1
+    code = "stops-machine" if is_all else "stops-process"
+    if any(text in {"-l", "-L", "-0"} for text in call.texts):
+        return call.add(READ, call.name, "reads")
+    return call.add(DESTRUCTIVE if is_all else LOCAL, call.name, code)
 
 
 def trap(call: "Call") -> Flow:
@@ -318,6 +347,10 @@ JUDGES: "dict[str, Callable[[Call], Flow]]" = {
     "eval": evaluate,
     "alias": alias,
     "trap": trap,
+    "hash": remember_path,
+    "less": page,
+    "more": page,
+    "kill": stop,
     "source": source,
     ".": source,
     "read": read_variable,

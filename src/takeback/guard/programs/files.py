@@ -169,15 +169,28 @@ def link(call: "Call") -> Flow:
     options = call.options("-t --target-directory -S --suffix")
     words = options.operands
     end = words[-1] if len(words) > 1 else Word(".")
-    if len(words) == 2 and words[0].value:
-        start = call.scope.absolute(words[0].value)
-        path = call.scope.absolute(end.value)
-        if start and path:
-            call.scope.links[path] = start
-    if options.has("-f", "--force"):
-        return overwrite(call, [end])
     where = call.scope.where(call.scope.absolute(end.value))
-    return call.add(INSIDE if where == IN_TREE else LOCAL, "ln", "creates")
+    if options.has("-f", "--force"):
+        overwrite(call, [end])
+    else:
+        call.add(INSIDE if where == IN_TREE else LOCAL, "ln", "creates")
+    _remember_link(call, words, end)
+    return NO_FLOW
+
+
+def _remember_link(call: "Call", words: "Sequence[Word]", end: Word) -> None:
+    """What is reached through a link is where the link leads."""
+    import posixpath
+
+    path = call.scope.absolute(end.value)
+    if len(words) != 2 or not path or not words[0].value:
+        return
+    text = words[0].value
+    if not text.startswith(("/", "~", UNKNOWN)):
+        text = f"{posixpath.dirname(path)}/{text}"
+    start = call.scope.absolute(text)
+    if start:
+        call.scope.links[path] = start
 
 
 def make_folder(call: "Call") -> Flow:
@@ -221,7 +234,7 @@ def tee(call: "Call") -> Flow:
         if word.value.startswith("/dev/sd"):
             call.add(DESTRUCTIVE, "tee", "overwrites-device")
         if word.is_known:
-            note_written(call.scope, word, call.stdin)
+            written.append((word, options.has("-a", "--append")))
     if options.has("-a", "--append"):
         for word in words:
             _append(call, word)
@@ -366,7 +379,7 @@ def find_fast(call: "Call") -> Flow:
 def edit_stream(call: "Call") -> Flow:
     """`sed`: a filter, unless it edits in place, writes a file or runs a command."""
     options = call.options("-e -f --expression --file -l -s --line-length")
-    words = list(options.operands)
+    words = [word for word in options.operands if word.value]
     scripts = options.all("-e", "--expression")
     if not scripts and words and not options.has("-f", "--file"):
         scripts = [words.pop(0)]

@@ -42,6 +42,8 @@ def git(call: "Call") -> Flow:
         path = call.scope.absolute(folder.value)
         call.scope = call.scope.copy()
         call.scope.cwd = path or None
+    if options.has("--exec-path") and options.last("--exec-path") != Word(""):
+        call.add(PROGRAM, "git.exec-path", "runs-program")
     sub, rest = options.operands[0], options.operands[1:]
     if not sub.is_known:
         return call.shell.hide(call.raw, "hidden-name", "git.hidden")
@@ -145,6 +147,8 @@ def checkout(call: "Call") -> Flow:
     after = call.args[texts.index("--") + 1 :] if "--" in texts else []
     options = call.options("-b -B --orphan --conflict --pathspec-from-file")
     makes = options.has("-b", "--orphan", "--track", "-t", "--detach")
+    if not after and not makes and len(options.operands) > 1:
+        after = options.operands[1:]  # the first one is where the paths come from
     paths = after or [
         word for word in options.operands if _looks_like_path(word.value) and not makes
     ]

@@ -79,13 +79,17 @@ def start(call: "Call") -> Flow:
     command = options.last("-c") if call.name == "flock" else None
     if command is not None:
         return call.run_text(command.value)
+    folder = options.last("-D", "--chdir") if call.name == "sudo" else None
+    if folder is not None:
+        call.scope = call.scope.copy()
+        call.scope.cwd = call.scope.absolute(folder.value) or None
     words = options.operands[_SKIPS.get(call.name, 0) :]
     while words and "=" in words[0].value and call.name in {"sudo", "cross-env", "dotenv", "doas"}:
         words = words[1:]
     if call.name in {"sudo", "doas"} and options.has("-s", "-i", "--shell", "--login"):
         return call.run([Word("bash"), *(([Word("-c"), *words]) if words else [])])
     if not words:
-        return call.add(READ if call.name != "exec" else PROGRAM, call.name)
+        return call.add(READ, call.name)
     if call.name in {"watch", "hyperfine"} or (len(words) == 1 and " " in words[0].value):
         return _run_texts(call, words)
     if call.name == "direnv" and words[0].value == "exec":
@@ -113,6 +117,10 @@ def environment(call: "Call") -> Flow:
     for text in options.all("-S", "--split-string"):
         rest = " ".join(word.raw or word.value for word in options.operands)
         return _run_known(call, f"{text.value} {rest}")
+    folder = options.last("-C", "--chdir")
+    if folder is not None:
+        call.scope = call.scope.copy()
+        call.scope.cwd = call.scope.absolute(folder.value) or None
     words = list(options.operands)
     while words and "=" in words[0].value:
         name, _, value = words.pop(0).value.partition("=")
@@ -137,6 +145,8 @@ def collect(call: "Call") -> Flow:
     mark = options.last("-I", "--replace", "-i")
     if mark is not None:
         name = mark.value or "{}"
+        if call.stdin.kind == TEXT and UNKNOWN not in call.stdin.text:
+            given = [Word(line, line) for line in call.stdin.text.splitlines()[:100]]
         words = [made for word in words for made in _replaced(word, name, given)]
     else:
         words += given
@@ -162,14 +172,14 @@ def _replaced(word: Word, mark: str, given: "list[Word]") -> "list[Word]":
 
 def parallel(call: "Call") -> Flow:
     options = call.options("-j --jobs -I -N -n --colsep -a --results --timeout --delay", stops=True)
-    texts = []
-    for word in options.operands:
-        if word.value in {":::", "::::"}:
-            break
-        texts.append(word.value)
-    if not texts:
+    values = [word.value for word in options.operands]
+    at = next((at for at, text in enumerate(values) if text.startswith(":::")), len(values))
+    words, given = options.operands[:at], options.operands[at + 1 :] or _arguments(call)
+    if not words:
         return call.shell.hide(call.raw, "eval", "parallel.hidden")
-    return call.run_text(" ".join(texts).replace("{}", "'{}'"))
+    if len(words) == 1 and " " in words[0].value:
+        return _run_known(call, f"{words[0].value} {' '.join(word.raw for word in given)}")
+    return call.run([*(made for word in words for made in _replaced(word, "{}", given)), *given])
 
 
 def switch_user(call: "Call") -> Flow:
@@ -194,9 +204,7 @@ def later(call: "Call") -> Flow:
 def multiplex(call: "Call") -> Flow:
     """`tmux`, `screen`: some of their subcommands run a command line."""
     call.add(LOCAL, call.name, "changes-machine")
-    options = call.options(
-        "-s -n -t -c -L -f -S -x -y -F -d" if call.name == "tmux" else "-S -c -L"
-    )
+    options = call.options("-s -n -t -c -L -f -S -x -y -F" if call.name == "tmux" else "-S -c -L")
     words = options.operands
     if call.name == "screen":
         return call.run(words) if words else NO_FLOW
@@ -204,7 +212,8 @@ def multiplex(call: "Call") -> Flow:
     if first in {"send-keys", "send", "new-session", "new", "new-window", "neww", "split-window",
                  "splitw", "run-shell", "run", "respawn-pane", "pipe-pane",
                  "if-shell"}:  # fmt: skip
-        texts = [word.value for word in words[1:] if word.value not in {"Enter", "C-m", "C-c"}]
+        keys = {"Enter", "C-m", "C-c", "C-l"}
+        texts = [word.value for word in words[1:] if word.value not in keys]
         for text in texts:
             if text:
                 _run_known(call, text)
@@ -383,15 +392,15 @@ def run_in_cluster(call: "Call") -> Flow:
         return run_elsewhere(call, words[2:], rule="kubectl.exec", is_remote=not is_local)
     given = _own(call)
     if is_local:
-        call.findings = [_on_this_machine(each) for each in call.findings]
+        verb = words[0].value if words else ""
+        call.findings = [_on_this_machine(each, verb) for each in call.findings]
     return given
 
 
-def _on_this_machine(found: Finding) -> Finding:
+def _on_this_machine(found: Finding, verb: str) -> Finding:
     if found.effect not in {IRREVERSIBLE, COMPENSABLE}:
         return found
-    word = found.rule.rpartition(".")[2]
-    effect = "destructive" if word in {"delete", "drain", "replace", "uninstall"} else LOCAL
+    effect = "destructive" if verb in {"delete", "drain", "replace", "uninstall"} else LOCAL
     return found.replace(
         effect=effect, outside=(), reason=Reason("changes-machine", program="kubectl")
     )

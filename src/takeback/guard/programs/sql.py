@@ -17,7 +17,8 @@ _WRITES = re.compile(
 
 def classify(text: str, dialect: str) -> "tuple[str, str]":
     """The gravest class of some statements, and the verb that decided: on this machine."""
-    plain = _without_meta(text)
+    # MySQL carries out what stands in a comment of this kind.
+    plain = re.sub(r"/\*!\d*(.*?)\*/", r" \1 ", _without_meta(text), flags=re.DOTALL)
     if not plain.strip():
         return READ, "read"
     first = _verb(plain)
@@ -26,8 +27,12 @@ def classify(text: str, dialect: str) -> "tuple[str, str]":
         return READ, first
     if first in _READS and not _WRITES.search(plain) and first != "with":
         return READ, first
+    import logging
+
     import sqlglot
     from sqlglot import errors
+
+    logging.getLogger("sqlglot").setLevel(logging.CRITICAL)  # what it says is for programmers
 
     try:
         parsed = sqlglot.parse(plain.replace(UNKNOWN, "unknown_"), read=dialect)

@@ -115,6 +115,15 @@ class Lessons(Table):
         """Whether there is a lesson at all; each prompt asks."""
         return self._reader.has("SELECT 1 FROM lessons LIMIT 1")
 
+    def counts(self) -> "tuple[int, int, int]":
+        """How many lessons agents are told, how many wait for the user, and how many relapses."""
+        query = (
+            "SELECT (SELECT count(*) FROM lessons WHERE state = ?),"
+            " (SELECT count(*) FROM lessons WHERE state = ?), (SELECT count(*) FROM relapses)"
+        )
+        ((taught, waiting, relapses),) = self._reader.rows(query, (ACTIVE, WAITING))
+        return taught, waiting, relapses
+
     def told_to(self, session: int) -> "dict[int, int]":
         """The lessons that a session was told, by number, and the event that says so."""
         query = "SELECT lesson, event FROM lessons_told WHERE session = ?"
