@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from shop import command
+from history import command
 
 RULES = """
 [[rule]]

@@ -103,7 +103,7 @@ COMMANDS = tuple(
     """
     checkpoint run watch undo redo rollback apply log show why diff sessions extract verify keep gc
     usage forget relocate projects config doctor install uninstall pause resume
-    lessons guard participant
+    lessons effects guard participant
     off on hook mcp completion man demo
     """.split()
 )

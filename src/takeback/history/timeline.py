@@ -11,6 +11,7 @@ from itertools import islice
 from takeback.capture.checkpoint import Place, as_value
 from takeback.capture.safe_points import as_running
 from takeback.disk import machine
+from takeback.effects import effect_log
 from takeback.errors import DamagedStoreError
 from takeback.history import references, retention
 from takeback.history.shared import SharedChanges
@@ -291,6 +292,7 @@ class Timeline:
         self._alive: dict[str, bool] = {}
         self._floor = retention.floor(ledger)
         self._shared = SharedChanges(ledger)
+        self._has_effects = ledger.effects.has_any()
         self._in_part: dict[int, RestoreRow] | None = None
 
     def log(
@@ -524,6 +526,7 @@ class Timeline:
             git=self._git(row),
             steps=told.steps(interrupted=status == INTERRUPTED) if steps else (),
             went_back=told.went_back(),
+            effects=effect_log.of_turn(self._ledger, row.id) if self._has_effects else (),
             unreported=bool(files and not row.steps and self._ledger.deltas.unreported(row.number)),
             relapses=self._ledger.lessons.relapses((row.id,)),
         )

@@ -26,7 +26,7 @@ import time
 from takeback import environment
 from takeback.agents import agent as kinds
 from takeback.agents import registry
-from takeback.agents.agent import DENY, Answer
+from takeback.agents.agent import ALLOW, ASK, DENY, Answer
 from takeback.disk import home, operations
 from takeback.hooks import helper
 from takeback.hooks.helper import ProjectCache
@@ -100,7 +100,7 @@ def _append(path: bytes, line: bytes) -> None:
 _ENDS = (kinds.STOPS, kinds.FAILS)
 RELAPSED = "relapsed"
 NOT_COVERED, REWOUND, RESTORED, OFF = "not covered", "rewound", "restored", "off"
-NEW_HISTORY, TYPED = "new history", "typed"
+NEW_HISTORY, TYPED, GUARD = "new history", "typed", "guard"
 """Reasons of answers."""
 
 
@@ -284,13 +284,22 @@ def _written(project: "Project", event: "HookEvent", context: HookContext) -> An
         return Answer(reason=OFF)
     lock = project.workspace.store.lock
     lock.restore_deadline = _deadline(event) if event.kind == kinds.BEFORE_TOOL else 0.0
-    recorder = HookRecorder(project)
+    recorder = HookRecorder(project, context.user_home)
     session = recorder.record(event)
     if recorder.refusal is not None:
         from takeback.hooks import words
 
-        why = recorder.refusal.why
-        return Answer(DENY, why, to_agent=words.of_refusal(recorder.refusal))
+        refusal = recorder.refusal
+        to_user = words.of_block_to_user(refusal.blocked)
+        return Answer(DENY, refusal.why, to_agent=words.of_refusal(refusal), to_user=to_user)
+    if recorder.asked is not None or recorder.rescued is not None:
+        from takeback.hooks import words
+
+        verdict = ALLOW if recorder.asked is None else ASK
+        to_agent = words.of_question(recorder.asked)
+        to_user = words.of_unsaved(recorder.rescued)
+        if to_agent or to_user:
+            return Answer(verdict, GUARD, to_agent=to_agent, to_user=to_user)
     return _answer(project, session, event, context) if session else Answer()
 
 

@@ -5,6 +5,7 @@ from takeback.model.words import DONE
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from takeback.model.effects import Effect
     from takeback.model.losses import Loss
     from takeback.model.participants import Captured
     from takeback.model.reasons import Reason
@@ -224,8 +225,9 @@ class RecordedTurn(Value):
     `went_back` is the turn before which somebody went back inside the
     agent to ask for this one; empty if nobody can tell how far, None if nobody did. `back` is
     the N of the `@~N` that means it; None unless it is of the current line. `unreported`: its agent
-    reported no tool, so what changed meanwhile may be yours. `relapses` are what it brought back
-    that was taken back before. `plan` is the plan of work that it is a step of, with all its steps.
+    reported no tool, so what changed meanwhile may be yours. `effects` are what its calls did
+    outside the files, or tried to do. `relapses` are what it brought back that was taken back
+    before. `plan` is the plan of work that it is a step of, with all its steps.
     """
 
     id: str
@@ -262,6 +264,7 @@ class RecordedTurn(Value):
     is_shared_undone: bool = False
     back: "int | None" = None
     unreported: bool = False
+    effects: "tuple[Effect, ...]" = ()
     relapses: "tuple[Relapse, ...]" = ()
     plan: "RecordedPlan | None" = None
 

@@ -184,6 +184,9 @@ ALL = (
             "whether agents are recorded; the commands `off` and `on` set it"),
     Setting("recording.safe_points", CHOICE, "step",
             "how often a session makes checkpoints", ("turn", "step", "call")),
+    Setting("guard.mode", CHOICE, "watch",
+            "what the guard does about calls that cannot be taken back",
+            ("off", "watch", "ask", "autopilot")),
     Setting("hooks.typed", SWITCH, True,
             "whether `tb undo` typed into an agent is done at once; else the model gets it"),
     Setting("restore.listeners", COMMANDS, [],
@@ -297,6 +300,15 @@ class Settings:
     ) -> None:
         """Write the table of a participant, or remove it for None."""
         self._write("participants", name, options, user=user)
+
+    def without(self, name: str, *, user: bool = False) -> object:
+        """What a setting would be if it were taken out of a file."""
+        setting, gone = find(name), USER if user else PROJECT
+        for origin in (PROJECT, USER):
+            value = self._tables(origin).get(setting.table, {})
+            if origin != gone and isinstance(value, dict) and setting.key in value:
+                return value[setting.key]
+        return setting.default
 
     def _change(self, setting: "Setting", value: "object | None", *, user: bool) -> None:
         self._write(setting.table, setting.key, value, user=user)

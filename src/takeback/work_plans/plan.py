@@ -278,7 +278,9 @@ class WorkPlan:
     # -- small pieces ----------------------------------------------------------------------
 
     def _settle(self) -> None:
-        """Undo the steps that a program left half done."""
+        """Undo the steps that a program left half done, with the databases that it owes."""
+        with self._recorder.together():
+            self._project.workspace.participants.require_settled()
         for row in self._records.steps():
             if row.status not in (RUNNING, FAILING):
                 continue

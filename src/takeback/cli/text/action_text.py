@@ -26,6 +26,8 @@ WORDS = {
     "diff": "`takeback diff --stat` lists what differs",
     "diff-since": "`takeback diff {ref} --stat` shows what differs between then and now",
     "doctor": "`takeback doctor` shows what is wrong",
+    "guard-refusals": "`takeback guard allow` lists them",
+    "guard-allow": "`takeback guard allow {id}`, in a terminal of your own, lets it run",
     "extract": "`takeback extract {ref} DIR` writes all files",
     "forget": "`takeback forget --help` lists what can be forgotten",
     "free-paths": HOW_TO_FREE,

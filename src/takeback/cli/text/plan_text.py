@@ -5,7 +5,7 @@ A plan and the report of one as JSON, as documented in docs/json.md.
 
 from takeback.cli import screen as layout
 from takeback.cli.screen import safe_line, timestamp
-from takeback.cli.text import loss_text, move_text, reason_text
+from takeback.cli.text import effect_text, loss_text, move_text, reason_text
 from takeback.model import reasons
 from takeback.model import words as terms
 from takeback.model.participants import FAILED
@@ -61,7 +61,7 @@ def as_json(
         "partly": list(plan.partly),
         "marked": [path_fields(path) for path in plan.raw_marked],
         "passed_over": plan.passed_over,
-        "effects": [],
+        "effects": [effect_text.as_json(each, masker) for each in plan.effects],
         "dependents": [_dependent(each, masker) for each in plan.dependents],
         "done": made is not None and bool(made.id),
         "id": (made.id or None) if made else None,
@@ -276,7 +276,7 @@ class Page:
             amount(self.plan, done=True),
             *(self._kept(part) for part in _parted(kept) if part),
         ]
-        parts += reason_text.in_short(self.plan.stays)
+        parts += reason_text.in_short(self.plan.stays) + effect_text.in_short(self.plan.effects)
         return f"{_DONE[self.plan.verb]} {self._titled()}: {'; '.join(parts)}"
 
     def _kept(self, remarks: "list[Remark]") -> str:
@@ -457,6 +457,7 @@ class Page:
         passed = self.plan.passed_over
         turns = "1 newer turn" if passed == 1 else f"{passed:,} newer turns"
         notes = [self.text(reason) for reason in self.plan.stays]
+        notes += effect_text.staying(self.plan.effects, self.screen.masker)
         if self.plan.shared:
             ids = " ".join(id[:8] for id in self.plan.turns)
             notes.append(f"`takeback undo {ids} --shared` also takes back what is shared")

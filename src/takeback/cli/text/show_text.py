@@ -4,7 +4,7 @@ import time
 
 from takeback.cli import screen as layout
 from takeback.cli.screen import ago
-from takeback.cli.text import loss_text, move_text, state_text
+from takeback.cli.text import effect_text, loss_text, move_text, state_text
 from takeback.cli.text.turn_text import (
     amount,
     can_return,
@@ -97,6 +97,10 @@ def turn(found: "RecordedTurn", screen: "Screen", now: float) -> None:
         for line in git_lines(found, screen.masker):
             page.say(line)
     move_text.tokens(found.participants, screen)
+    if found.effects:
+        page.table(
+            "Effects outside (an undo leaves them)", effect_text.pairs(found.effects, screen.masker)
+        )
     page.outside(found.outside)
     page.left_out("Not covered: appeared in this turn and cannot be taken back", found.left_out)
     for head, rows in loss_text.parts(found.losses):

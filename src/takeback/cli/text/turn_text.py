@@ -4,7 +4,7 @@ import time
 
 from takeback.cli import screen as layout
 from takeback.cli.screen import Marks, columns, pad, safe_content, safe_line, timestamp
-from takeback.cli.text import git_text, loss_text, state_text
+from takeback.cli.text import effect_text, git_text, loss_text, state_text
 from takeback.model import words as terms
 from takeback.model.text.json_text import path_fields
 from takeback.model.text.masking import CLOSED
@@ -369,7 +369,7 @@ def as_json(turn: "RecordedTurn", masker: "Masker" = CLOSED) -> "dict[str, Json]
         ],
         "authors": _authors((*turn.changes, *turn.shared)),
         "check": None,
-        "effects": [],
+        "effects": [effect_text.as_json(each, masker) for each in turn.effects],
         "plan": state_text.plan_of_turn_json(turn, masker),
     }
 
