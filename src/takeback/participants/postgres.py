@@ -12,7 +12,7 @@ from takeback.errors import ParticipantError, UsageError
 from takeback.model.participants import DATABASES, Difference
 from takeback.participants import postgres_dump, postgres_wipe
 from takeback.participants.postgres_load import LoadedRestore
-from takeback.participants.postgres_server import PATIENCE, SECONDS, Server, require_near
+from takeback.participants.postgres_server import PATIENCE, SECONDS, Server, glance
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -49,6 +49,10 @@ class PostgresDatabase:
         self._patience = patience
         self._held: dict[str, LoadedRestore] = {}
         self._shelf: Shelf | None = None
+
+    def require_usable(self) -> None:
+        """Refuse an address on another machine, or one that cannot be read; connects nowhere."""
+        self._server.require_near()
 
     def attach(self, shelf: "Shelf", /) -> None:
         self._shelf = shelf
@@ -182,7 +186,7 @@ def configured(name: str, options: "Mapping[str, object]") -> PostgresDatabase:
     seconds = options.get("seconds", SECONDS)
     if not isinstance(remote, bool) or not isinstance(seconds, int | float) or seconds <= 0:
         raise UsageError(f"`participants.{name}`: `remote` is true or false, `seconds` a number")
-    require_near(url, remote=remote)
+    glance(url)
     return PostgresDatabase(
         name,
         url,

@@ -27,6 +27,7 @@ SECONDS = 5.0
 LARGEST = 200 * 1024 * 1024
 """Bytes of a database that is dumped."""
 
+_PASSWORD = re.compile(r"://[^/@]*:[^/@]+@|\bpassword\s*=")
 _MAINTENANCE = "postgres"
 _CONNECT_SECONDS = 5
 _DATABASE_IS_GONE = "3D000"
@@ -98,9 +99,13 @@ class Server:
             raise ParticipantError(f"the variable `{self._variable}` with the password is not set")
         return secret
 
+    def require_near(self) -> None:
+        """Refuse an address on another machine that nobody allowed."""
+        require_near(self._url, remote=self._remote)
+
     def _given(self) -> "dict[str, str]":
         if self._options is None:
-            require_near(self._url, remote=self._remote)
+            self.require_near()
             self._options = {
                 **psycopg().conninfo.conninfo_to_dict(self._url),
                 "application_name": APPLICATION,
@@ -272,16 +277,26 @@ def require_near(url: str, *, remote: bool) -> None:
     except driver.Error as problem:
         raise UsageError(f"the address of the database cannot be read: {_line(problem)}") from None
     if options.get("password"):
-        raise UsageError(
-            "the address holds a password, which Takeback does not store",
-            hint="use a service, `passfile=…` in the address, or the setting `variable`",
-        )
+        raise _secret()
     if remote:
         return
     for key in ("host", "hostaddr"):
         for host in str(options.get(key) or "").split(","):
             if host and not is_near(host, ""):
                 raise _far(host)
+
+
+def glance(url: str) -> None:
+    """Refuse a password that stands in an address, without loading the driver."""
+    if _PASSWORD.search(url):
+        raise _secret()
+
+
+def _secret() -> UsageError:
+    return UsageError(
+        "the address holds a password, which Takeback does not store",
+        hint="use a service, `passfile=…` in the address, or the setting `variable`",
+    )
 
 
 def is_near(host: str, address: str) -> bool:
