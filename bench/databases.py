@@ -85,9 +85,13 @@ class Subject:
         self.boundary()
 
     def boundary(self) -> None:
-        """What the end of a turn asks of participants."""
+        """What the end of a turn asks of participants, with the lock that it takes anyway."""
         with self.project.workspace.held():
-            self.project.workspace.participants.capture()
+            self.capture()
+
+    def capture(self) -> None:
+        """The share of participants in it."""
+        self.project.workspace.participants.capture()
 
     def write(self) -> None:
         """One row."""
@@ -135,11 +139,12 @@ def measure_quiet(costs: Costs, work: Path, server: PostgresServer, rounds: int)
     session = big.session
     contenders = [
         Timed(ASKED, lambda: session.execute(b"SELECT 1").fetchone()),
-        Timed(QUIET, big.boundary),
-        Timed(QUIET_SQLITE, small.boundary),
+        Timed(QUIET, big.capture),
+        Timed(QUIET_SQLITE, small.capture),
     ]
-    take_turns(contenders, 10)
-    costs.quiet = take_turns(contenders, rounds)
+    with big.project.workspace.held(), small.project.workspace.held():
+        take_turns(contenders, 10)
+        costs.quiet = take_turns(contenders, rounds)
     for each in (big, small):
         each.project.close()
 
