@@ -13,6 +13,7 @@ if TYPE_CHECKING:
         ConflictError,
         DamagedStoreError,
         DecisionNeededError,
+        GuardRefused,
         NoLongerKeptError,
         NothingToTakeBackError,
         ParticipantError,
@@ -36,6 +37,8 @@ if TYPE_CHECKING:
         GitState,
         Log,
         RecordedCheckpoint,
+        RecordedPlan,
+        RecordedPlanStep,
         RecordedRestore,
         RecordedSession,
         RecordedStep,
@@ -56,6 +59,8 @@ if TYPE_CHECKING:
     from takeback.ports import Participant
     from takeback.project import Project
     from takeback.session import Session, Step, Turn
+    from takeback.work_plans.plan import WorkPlan
+    from takeback.work_plans.step import PlanStep
 
     __version__: str
     AnyPath = str | bytes | os.PathLike[str] | os.PathLike[bytes]
@@ -72,6 +77,7 @@ __all__ = (
     "DamagedStoreError",
     "DecisionNeededError",
     "GitState",
+    "GuardRefused",
     "KeptState",
     "LeftOut",
     "Lesson",
@@ -81,10 +87,13 @@ __all__ = (
     "ParticipantError",
     "PausedError",
     "Plan",
+    "PlanStep",
     "PlannedChange",
     "Project",
     "ProjectIdentityError",
     "RecordedCheckpoint",
+    "RecordedPlan",
+    "RecordedPlanStep",
     "RecordedRestore",
     "RecordedSession",
     "RecordedStep",
@@ -108,6 +117,7 @@ __all__ = (
     "Usage",
     "UsageError",
     "Verification",
+    "WorkPlan",
     "memory",
     "open",
 )
@@ -116,9 +126,11 @@ _PLACES = {
     "project": "Project",
     "session": "Session Step Turn",
     "lessons.lesson": "Lesson",
-    "model.history": "Author Change GitState Log RecordedCheckpoint RecordedRestore "
-    "RecordedSession RecordedStep RecordedTurn Relapse",
+    "model.history": "Author Change GitState Log RecordedCheckpoint RecordedPlan "
+    "RecordedPlanStep RecordedRestore RecordedSession RecordedStep RecordedTurn Relapse",
     "model.plan": "Plan PlannedChange Remark Report",
+    "work_plans.plan": "WorkPlan",
+    "work_plans.step": "PlanStep",
     "model.results": "Checkpoint Cleanup KeptState LeftOut Status Usage Verification",
 }
 """Which module has a name; all others are errors."""

@@ -10,7 +10,12 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
     from typing import Any, Protocol, TypedDict
 
+    from takeback.capture.workspace import Workspace
+    from takeback.effects.effect_log import Effects
+    from takeback.history.reader import HistoryReader
+    from takeback.lessons.lessons import Lessons
     from takeback.model.plan import Decisions, Description
+    from takeback.upkeep.upkeep import Upkeep
 
     AnyPath = str | bytes | os.PathLike[str] | os.PathLike[bytes]
     Paths = Iterable[AnyPath]
@@ -56,12 +61,46 @@ if TYPE_CHECKING:
 
 
 PUBLIC = """
-    apply checkpoint checkpoints close compare continue_forgetting extract forget gc git_dir id
-    keep kept lessons log on_restore origin plan_redo plan_rollback plan_undo read rebuild
-    recorded recovered redo register release rescued retry_participants rollback root session
-    sessions status turn undo usage usage_by verify
+    apply checkpoint checkpoints close compare continue_forgetting effects extract forget gc
+    git_dir id keep kept lessons log on_restore origin plan_redo plan_rollback plan_undo read
+    rebuild recorded recovered redo register release rescued retry_participants rollback root
+    session sessions status turn undo usage usage_by verify
 """.split()
 """What `dir(project)` lists, and docs/python.md describes."""
+
+
+class Rooms:
+    """The rooms of a project that have verbs of their own."""
+
+    workspace: "Workspace"
+
+    @property
+    def reader(self) -> "HistoryReader":
+        """Reads the log and states, for our own doors."""
+        from takeback.history.reader import HistoryReader
+
+        return HistoryReader(self.workspace)
+
+    @property
+    def lessons(self) -> "Lessons":
+        """What restores taught: list, note, accept, edit and drop."""
+        from takeback.lessons.lessons import Lessons
+
+        return Lessons(self.workspace)
+
+    @property
+    def effects(self) -> "Effects":
+        """What agents did outside the files."""
+        from takeback.effects.effect_log import Effects
+
+        return Effects(self.workspace)
+
+    @property
+    def upkeep(self) -> "Upkeep":
+        """Tends and repairs the store, for our own doors."""
+        from takeback.upkeep.upkeep import Upkeep
+
+        return Upkeep(self.workspace)
 
 
 def name_of(what: "Named") -> str:

@@ -3,7 +3,7 @@
 import os
 
 from takeback import location
-from takeback.arguments import PUBLIC, name_of, paths_of, raw, redo_of, rollback_to, undo_of
+from takeback.arguments import PUBLIC, Rooms, name_of, paths_of, raw, redo_of, rollback_to, undo_of
 from takeback.capture.safe_points import SafePoints
 from takeback.capture.workspace import Workspace
 from takeback.disk.failures import FailingAs
@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from takeback.agents.resume import Resumed
     from takeback.arguments import AnyPath, Applied, Decide, Named, Only, Options, Paths, Which
     from takeback.history.compare import Comparison
-    from takeback.history.reader import HistoryReader
-    from takeback.lessons.lessons import Lessons
     from takeback.model import history
     from takeback.model.forgotten import Forgotten
     from takeback.model.history import Log, RecordedCheckpoint, RecordedSession, RecordedTurn
@@ -41,13 +39,12 @@ if TYPE_CHECKING:
     from takeback.session import Session
     from takeback.undo.restorer import Restorer
     from takeback.upkeep.forget import Forgetter
-    from takeback.upkeep.upkeep import Upkeep
 
 
 _USUAL_LOG = 20
 
 
-class Project:
+class Project(Rooms):
     """A work tree and its history. Thread-safe; use it as a context manager, or call `close`."""
 
     def __init__(self, root: Root, home: Home, instead_of: str = "") -> None:
@@ -145,27 +142,6 @@ class Project:
     def _recover(self, died: bool) -> None:
         self.upkeep.recover(died)
 
-    @property
-    def reader(self) -> "HistoryReader":
-        """Reads the log and states, for our own doors."""
-        from takeback.history.reader import HistoryReader
-
-        return HistoryReader(self.workspace)
-
-    @property
-    def lessons(self) -> "Lessons":
-        """What restores taught: list, note, accept, edit and drop."""
-        from takeback.lessons.lessons import Lessons
-
-        return Lessons(self.workspace)
-
-    @property
-    def upkeep(self) -> "Upkeep":
-        """Tends and repairs the store, for our own doors."""
-        from takeback.upkeep.upkeep import Upkeep
-
-        return Upkeep(self.workspace)
-
     # -- recording -------------------------------------------------------------------------
 
     def checkpoint(
@@ -200,26 +176,27 @@ class Project:
         held: bool = True,
         beside: bool = False,
         inside: "str | None" = None,
+        guard: str = "",
         request: "str | None" = None,
     ) -> "Session":
         """Begin a session, or go on with the one that the agent knows by its own `id`.
 
-        `safe_points` says how often checkpoints are made: at each `turn`, around each `step`
-        that may write (the default), or around every `call`. A session that is `held` ends with
-        this process; hooks hold none. Another process that begins the same one takes it over, and
-        ends its turn; with `beside` it gets one of its own while the first is alive. `inside` is
-        the turn that this agent was started in, such as one of `takeback run`.
+        `safe_points` says how often checkpoints are made: at each `turn`, around each `step` that
+        may write (the default), or every `call`. One that is `held` ends with this process. Another
+        process that begins the same one takes it over, and ends its turn; with `beside` it gets
+        one of its own while the first is alive. `inside` is the turn that this agent was started
+        in: until the session ends, what it tells goes first. `guard` is a mode for its steps.
         """
         from takeback.session import Session
 
-        recorder = self.recorder(safe_points)
+        recorder = self.recorder(safe_points, guard)
         with FailingAs(TakebackError, "nothing was recorded"):
             found = recorder.start_session(
                 agent, id, title, held=held, beside=beside, inside=inside, request=request
             )
         return Session(recorder, self, found)
 
-    def recorder(self, safe_points: "str | None" = None) -> "Recorder":
+    def recorder(self, safe_points: "str | None" = None, guard: str = "") -> "Recorder":
         """Records sessions, turns and steps by their ids, for callers that are a process each."""
         from takeback.recorder import BY_STEP, SAFE_POINTS, Recorder
 
@@ -228,7 +205,7 @@ class Project:
         if setting not in SAFE_POINTS:
             rules.report_setting(f"`recording.safe_points` cannot be `{setting}`")
             setting = BY_STEP
-        return Recorder(self.workspace, safe_points or setting, self.schedule_gc)
+        return Recorder(self.workspace, safe_points or setting, self.schedule_gc, guard)
 
     # -- the log ---------------------------------------------------------------------------
 

@@ -82,3 +82,32 @@ def test_a_relapse_is_told_before_the_turn_ends(kind: type[Client], place: Place
     assert relapse["paths"] == [{"path": "fast.py"}]
     assert "brought back 6 of 7 undone lines" in place.takeback("log")
     assert json.dumps(place.turns()[0]["relapses"]) == "[]"
+
+
+def test_after_compaction_it_is_read_again(place: Place) -> None:
+    """Claude Code replaces the conversation by a summary, which may say nothing of it."""
+    client = ClaudeCode(place)
+    taken_back(place, client)
+    client.session = ""
+    client.prompt(place.model.plays("go on now"))
+    assert lesson_in(place, "go on now") == 1
+    client.prompt("/compact")
+    client.prompt(place.model.plays("after it"))
+    assert lesson_in(place, "after it") == 1
+    client.prompt(place.model.plays("and on"))
+    assert lesson_in(place, "and on") == 1
+
+
+def test_a_relapse_by_a_command_that_fails_is_told_at_the_stop(place: Place) -> None:
+    """Claude Code reads nothing of ours with a failure; it goes on once when it wants to stop."""
+    client = ClaudeCode(place)
+    taken_back(place, client)
+    client.session = ""
+    (place.scratch / "code").write_text(CODE)
+    shell = client.shell(f"cp {place.scratch}/code fast.py; exit 3")
+    client.prompt(place.model.plays("make it faster", shell))
+    heard = place.model.wait_for("make it faster", 2).text
+    assert "Stop hook feedback:\\nTakeback: you brought back" in heard
+    assert HOSTILE not in heard
+    assert len([each for each in place.model.requests if each.prompt == "make it faster"]) == 3
+    assert "brought back" in place.takeback("log")

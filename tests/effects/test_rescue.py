@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from takeback import Project
+from takeback.cli import app
 from takeback.cli.text import git_text
 from takeback.effects import rescue
 from takeback.errors import TakebackError
@@ -216,6 +217,34 @@ def test_a_git_folder_that_is_gone_comes_back_whole(place: Place) -> None:
     assert told == [
         git("status", "--porcelain"), git("stash", "list"), git("branch", "-v"), git("fsck"),
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize("is_over", [False, True])
+def test_a_deleted_project_folder_comes_back_with_what_no_checkpoint_held(
+    place: Place,
+    is_over: bool,
+    capfd: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """With one command; also if nobody reported that the step is over."""
+    content = place.big("deep/big.bin")
+    repository = Repository(place)
+    work = place.project.workspace
+    target = Target(os.fsencode(place.tree), DELETE, is_recursive=True)
+    judged = Judgement(effects.DESTRUCTIVE, "test", Reason("test"), targets=(target,))
+    turn = place.project.session(agent="test").turn("destroy")
+    step = turn.step("Bash", {"command": "find . -delete"}, kind="shell")
+    with work.held():
+        assert rescue.before(work, step.id, judged).is_whole
+    shutil.rmtree(place.tree)
+    if is_over:
+        with work.held():
+            rescue.after(work, step.id)
+    monkeypatch.setenv("TAKEBACK_HOME", str(place.around / "home"))
+    code = app.main(["undo", "-C", str(place.tree), "--yes"])
+    assert code == 0, capfd.readouterr()
+    assert (place.tree / "deep" / "big.bin").read_bytes() == content
+    assert repository.state() == repository.before
 
 
 class Repository:

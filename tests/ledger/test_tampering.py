@@ -47,6 +47,29 @@ def _rescue(project: Project, step: str, path: Path) -> None:
         rescue.before(project.workspace, step, judged)
 
 
+EFFECT = [
+    "k" * 12, "irreversible", "push", "git push", "host", "git push -d", "push",
+]  # fmt: skip
+REFUSAL: dict[str, Any] = {
+    "refusal": "m" * 12, "verdict": "deny", "tool": "Bash", "summary": "git push",
+    "class": "opaque", "rule": "rule", "reason": {"code": "x"}, "instead": "ask",
+    "trace": "12345678", "why": "guard", "restores": [],
+}  # fmt: skip
+
+
+def _guard(project: takeback.Project, session: str, turn: str) -> None:
+    """What a guard says."""
+    guard = [
+        (events.EFFECT_REPORTED, {"turn": turn, "effects": [EFFECT]}),
+        (events.CALL_REFUSED, {"session": session, "turn": turn, **REFUSAL}),
+        (events.GUARD_ALLOWED, {"refusal": REFUSAL["refusal"], "scope": "once"}),
+        (events.EFFECT_REPORTED, {"turn": turn, "allowed": REFUSAL["refusal"]}),
+        (events.GUARD_MODE_SET, {"before": "watch", "after": "ask", "by": "ana"}),
+    ]
+    for kind, facts in guard:
+        project.workspace.ledger.record(NewEvent(kind, facts, 1))
+
+
 class Original:
     """A tree and a store in whose log everything is that can be."""
 
@@ -76,6 +99,11 @@ class Original:
                         (self.tree / "big").unlink()
                 project.register(takeback.memory({"k": 1}))
                 session.memory["plan"] = ["one"]
+                with (
+                    session.plan("all of it", id="p") as plan,
+                    plan.step("a part", key="k") as part,
+                ):
+                    part.result = {"n": 1}
                 with session.turn("again"):
                     session.memory["plan"] = ["two"]
                     (self.tree / ".git" / "refs" / "heads" / "main").write_text("2" * 40 + "\n")
@@ -103,6 +131,7 @@ class Original:
                 project.workspace.ledger.record(NewEvent(events.RELAPSE_SEEN, seen, 1))
                 left = {"restore": "nmnmnmnm", "moves": [["box", "not-aborted", "gone"]]}
                 project.workspace.ledger.record(NewEvent(events.PARTICIPANTS_MOVED, left, 1))
+                _guard(project, session.id, turn.id)
                 trimmed = {"checkpoints": [], "why": "age"}
                 project.workspace.ledger.record(NewEvent(events.HISTORY_TRIMMED, trimmed, 2))
 

@@ -148,9 +148,27 @@ def test_by_a_shell_and_in_another_file(agent: Agent, tree: Path) -> None:
         call = agent.begin("Bash", {"command": "python make.py"})
     (tree / "fast.py").write_text(CACHED)
     call.failed()
-    assert "fast.py" in str(agent.stop()["systemMessage"])
-    said = agent.prompt("go on")["hookSpecificOutput"]["additionalContext"]
-    assert "you brought back" in said
+    answer = agent.stop()
+    assert answer["decision"] == "block"
+    assert "you brought back" in answer["reason"]
+    answer = agent.stop(stop_hook_active=True)
+    assert "decision" not in answer
+    assert "fast.py" in str(answer["systemMessage"])
+    assert agent.stop() == {}
+
+
+def test_an_agent_that_mends_it_after_its_stop(agent: Agent, tree: Path) -> None:
+    """It was told when it wanted to stop: then the user is not bothered."""
+    agent.prompt("Make price faster")
+    call = agent.begin("Bash", {"command": "python make.py"})
+    if call.refused:
+        call = agent.begin("Bash", {"command": "python make.py"})
+    (tree / "fast.py").write_text(CACHED)
+    call.failed()
+    assert agent.stop()["decision"] == "block"
+    assert edit(agent, "fast.py", OTHER) == ""
+    assert agent.stop() == {}
+    assert relapses(tree) == []
 
 
 def test_after_a_rollback_and_in_the_running_turn(agent: Agent, tree: Path) -> None:

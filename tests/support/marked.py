@@ -51,6 +51,9 @@ def plant(tree: Path, home: Path) -> dict[str, str]:
             turn.step("Write", {"file_path": "elsewhere", "content": LONG}).end()
             with turn.step("Write", {"file_path": f"dir-{MARK}/inner"}):
                 (tree / f"dir-{MARK}" / "inner").write_text("harmless\n")
+            turn.effect("request", f"POST /{MARK}", inverse=f"undo {MARK}", host=f"{MARK}.example")
+            turn.step("Bash", {"command": f"curl -X POST https://a.example/{MARK}"}).end()
+            _refused(turn)
             with turn.step("Write", {"file_path": str(beside)}):
                 beside.write_text(f"outside {MARK}\n")
         ids["turn"] = turn.id
@@ -81,6 +84,17 @@ def _relapse(project: takeback.Project, turn: str, restore: str) -> None:
     said["paths"] = [f"dir-{MARK}/inner"]
     with project.workspace.held():
         project.workspace.ledger.record(NewEvent(events.RELAPSE_SEEN, said, time.time_ns()))
+
+
+def _refused(turn: takeback.Turn) -> None:
+    """A call that the guard refused."""
+    turn._recorder.guard = "autopilot"
+    try:
+        turn.step("Bash", {"command": f"git push --force origin {MARK}"})
+    except takeback.GuardRefused:
+        turn._recorder.guard = ""
+        return
+    raise AssertionError("the guard refused nothing")
 
 
 def _files(tree: Path) -> None:

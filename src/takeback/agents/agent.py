@@ -181,10 +181,14 @@ class HookEvent:
         return self.kind in self.agent.told_at and not self.failed and not self.subagent
 
     def has_worked(self) -> bool:
-        """Whether a tool is done that may have changed something."""
+        """Whether something is done that may have changed files."""
         if self.kind == AFTER_TOOL:
             return self.tool_kind != words.READ
-        return self.kind == SUBAGENT_STOPS
+        return self.kind in (SUBAGENT_STOPS, STOPS, FAILS)
+
+    def can_go_on(self) -> bool:
+        """Whether the agent, which is about to stop, reads why it should not."""
+        return self.kind == STOPS and self.agent.goes_on_when_told and not self.subagent
 
     def begins_work(self) -> bool:
         """Whether no earlier event of the prompt has an answer that the agent reads."""
@@ -409,6 +413,8 @@ class Agent:
     """Whether no event reports that a turn is over: the end of the session ends it."""
     rewinds_into_new_file = False
     """Whether its conversation goes on in another file after the user went back."""
+    goes_on_when_told = False
+    """Whether a denied stop lets its turn go on, with the reason for the model."""
     loses_reason = False
     """Whether the model never reads why a call was refused."""
 

@@ -16,6 +16,7 @@ from takeback.effects.saving import APART, Bounds, Saver
 from takeback.effects.targets import Finder, is_in
 from takeback.errors import TakebackError
 from takeback.ledger import events
+from takeback.ledger.beyond.rescues import OPEN
 from takeback.ledger.events import NewEvent
 from takeback.model import ids, reasons, rescued
 from takeback.model.reasons import Reason
@@ -133,8 +134,13 @@ def after(work: "Workspace", step: str) -> None:
 
 def settle(work: "Workspace") -> None:
     """The same for all rescues of steps that are over: at the end of turns, and before a plan."""
-    if work.ledger.rescues.has_any():
-        _settle(work, work.ledger.rescues.over())
+    rescues = work.ledger.rescues
+    if rescues.has_any():
+        over = rescues.over()
+        # Where nothing is left of what was named, nothing would be dropped either.
+        open_rows = (row for row in rescues.there() if row.state == OPEN and row not in over)
+        gone = [row for row in open_rows if not any(map(os.path.lexists, row.tops))]
+        _settle(work, [*over, *gone])
 
 
 def _settle(work: "Workspace", rows: "Sequence[RescueRow]") -> None:
@@ -220,6 +226,8 @@ def _beyond(work: "Workspace", listing: Listing) -> int:
     root = os.path.realpath(work.root)
     used = {each.top for each in listing.held if each.top >= 0}
     tops = [listing.tops[number] for number in used]
+    if not os.path.isdir(root):
+        return len(tops)  # no checkpoint says what went with the project's folder
     return sum(
         not is_in(top, [root]) or any(name in VERSION_CONTROL for name in top.split(b"/"))
         for top in tops

@@ -4,6 +4,7 @@ from takeback.guard.findings import NO_FLOW, Finding, Flow, Word, target_effect
 from takeback.guard.scope import bytes_of
 from takeback.model.effects import (
     COMPENSABLE,
+    IN_GIT,
     IN_TREE,
     INSIDE,
     IRREVERSIBLE,
@@ -162,7 +163,9 @@ class Call:
             effect = LOCAL
         if self.scope.root and any(each.path == bytes_of(self.scope.root) for each in kept):
             return self.add_root(kept, code, rule)
-        git = _git_of(kept, self.scope.root)
+        if kept and all(each.path.endswith(b".lock") and each.where == IN_GIT for each in kept):
+            return self.add(LOCAL, rule, "git-changes", targets=targets)
+        git = _git_of(kept)
         self.add(effect, rule, code, targets=targets, git=git)
         if git:
             self._in_git_folders(kept)
@@ -219,9 +222,9 @@ _USUAL_REASON = {
 }  # fmt: skip
 
 
-def _git_of(targets: "Iterable[Target]", root: str) -> "tuple[str, ...]":
+def _git_of(targets: "Iterable[Target]") -> "tuple[str, ...]":
     """What of git is lost with targets in a `.git`."""
-    from takeback.model.effects import IN_GIT, INDEX, OBJECTS, REFLOG, REFS, STASH, WHOLE_GIT
+    from takeback.model.effects import INDEX, OBJECTS, REFLOG, REFS, STASH, WHOLE_GIT
 
     found: dict[str, None] = {}
     for each in targets:
@@ -238,5 +241,4 @@ def _git_of(targets: "Iterable[Target]", root: str) -> "tuple[str, ...]":
             found[STASH if inner.startswith(("refs/stash", "logs/refs/stash")) else what[first]] = (
                 None
             )
-    _ = root
     return tuple(found)

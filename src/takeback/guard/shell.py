@@ -68,6 +68,8 @@ class Shell:
             data = text.encode("utf-8", "surrogateescape")
             root = parser().parse(data).root_node
             if root.has_error:
+                root = _rewritten(text) or root
+            if root.has_error:
                 self.hide(text, "unparsed")
             return self.statements(root, scope, stdin)
         finally:
@@ -401,6 +403,17 @@ def _appended(
         return before + added
     last, more = before[-1], added[0]
     return (*before[:-1], last.replace(value=last.value + more.value))
+
+
+def _rewritten(text: str) -> "Node | None":
+    """The tree of a text in forms that tree-sitter reads; None if it cannot read these either."""
+    from takeback.guard.rewriting import rewrite
+
+    other = rewrite(text)
+    if other == text:
+        return None
+    root = parser().parse(other.encode("utf-8", "surrogateescape")).root_node
+    return None if root.has_error else root
 
 
 _GRAVITY = {TEXT: 0, FILE: 1, LISTING: 1, DECODED: 3, DOWNLOAD: 4, HIDDEN: 2}

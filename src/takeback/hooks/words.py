@@ -4,6 +4,7 @@ Prompts, paths and reasons are other people's words: on one line each, cut, with
 could end the quotation.
 """
 
+from takeback.model import effects, reasons
 from takeback.model import words as terms
 
 TYPE_CHECKING = False
@@ -13,8 +14,10 @@ if TYPE_CHECKING:
     from takeback.agents.notes import Note, ToldRestore
     from takeback.agents.refusals import Refusal
     from takeback.agents.rewinds import Rewind
+    from takeback.effects.guarding import Blocked
     from takeback.lessons.lesson import Lesson
     from takeback.model.history import Relapse
+    from takeback.model.rescued import Rescued
 
 _MOST_FILES = 10
 _LONGEST_PATH = 120
@@ -56,12 +59,87 @@ PAUSED = (
 
 def of_refusal(refusal: "Refusal") -> str:
     """Why a call was refused, and what the agent shall do now."""
+    if refusal.blocked is not None:
+        return of_block(refusal.blocked)
     if refusal.note is None:
         return PAUSED
     return (
         f"{of_note(refusal.note)}\nThis call was not run. Takeback refuses the first call after"
         " that, once: when you have read the files, go on from how they are now."
     )
+
+
+def of_block(blocked: "Blocked") -> str:
+    """Why the guard refused a call, what to do instead, and how the user can allow it."""
+    instead = f" Instead: {_clean(blocked.instead, _LONGEST_REASON)}." if blocked.instead else ""
+    return (
+        f"Takeback refused this call, so it was not run: {_why(blocked)}.{instead} Do not try to"
+        " get around this. If it has to be done, say so: the user can allow it with"
+        f" `takeback guard allow {blocked.id[:8]}`."
+    )
+
+
+def of_block_to_user(blocked: "Blocked | None") -> str:
+    """How the user allows a call that the guard refused."""
+    if blocked is None:
+        return ""
+    what = _clean(blocked.summary, _LONGEST_PATH)
+    return (
+        f"Takeback refused `{what}`: {_why(blocked)}. To allow it, run"
+        f" `takeback guard allow {blocked.id[:8]}` in a terminal of your own"
+    )
+
+
+def of_question(blocked: "Blocked | None") -> str:
+    """What the user is asked about a call."""
+    if blocked is None:
+        return ""
+    instead = f" Instead: {_clean(blocked.instead, _LONGEST_REASON)}." if blocked.instead else ""
+    return f"Takeback asks, because {_why(blocked)}.{instead}"
+
+
+def of_unsaved(rescued: "Rescued | None") -> str:
+    """What a command is about to destroy that does not come back."""
+    if rescued is None or not (rescued.missed or rescued.rebuildable):
+        return ""
+    named = [_clean(each.raw_path, _LONGEST_PATH) for each in rescued.missed if each.raw_path]
+    unknown = len(rescued.missed) - len(named)
+    said = []
+    if named:
+        more = f" and {len(named) - _MOST_FILES:,} more" if len(named) > _MOST_FILES else ""
+        said.append(f"could not save {', '.join(named[:_MOST_FILES])}{more}")
+    if unknown:
+        said.append("could not tell what else this command deletes")
+    said += [
+        f"did not save {_clean(each.raw_path, _LONGEST_PATH)} (`{each.command}` makes it again)"
+        for each in rescued.rebuildable[:_MOST_FILES]
+    ]
+    return f"Takeback {'; '.join(said)}"
+
+
+def _why(blocked: "Blocked") -> str:
+    """Why a call is grave: in the words of the knowledge file, else by its class."""
+    facts = dict(blocked.reason.facts)
+    if blocked.reason.code == reasons.GUARD_TAMPER:
+        return f"it would change {_TAMPERS.get(str(facts.get('what')), 'Takeback')}"
+    if blocked.reason.code == reasons.GUARD_ERROR:
+        return "Takeback could not judge what it does"
+    text = str(facts.get("text") or facts.get("why") or "")
+    return _clean(text, _LONGEST_REASON).rstrip(".") or _OF_CLASS.get(blocked.effect, "")
+
+
+_TAMPERS = {
+    "guard": "the guard of Takeback",
+    "hooks": "the hooks of Takeback",
+    "recording": "whether Takeback records",
+    "store": "the history that Takeback keeps",
+    "settings": "an agent's settings, which hold the hooks of Takeback",
+}
+_OF_CLASS = {
+    effects.IRREVERSIBLE: "others can see what it does, and nothing takes it back",
+    effects.OPAQUE: "it hides what it does",
+    effects.DESTRUCTIVE: "it destroys what no checkpoint holds",
+}
 
 
 def _lines(restore: "ToldRestore") -> "list[str]":

@@ -40,8 +40,11 @@ _KEYS = {
     "secret_files": "path",
     "pauses": "session",
     "lessons_told": "session, lesson",
+    "allowances": "event",
+    "guard_modes": "event",
     "moves": "restore, name",
     "aborts": "restore, name",
+    "plan_steps": "turn",
 }
 
 

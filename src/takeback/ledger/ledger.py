@@ -10,6 +10,7 @@ from functools import cached_property
 from takeback.disk import operations, sqlite
 from takeback.errors import DamagedStoreError, UnknownReferenceError, UsageError
 from takeback.ledger import events, projections, schema
+from takeback.ledger.beyond.groups import Beyond
 from takeback.ledger.beyond.tables import SOURCES
 from takeback.ledger.database import AsDamage, Connections, Reader, connect, require_file
 from takeback.ledger.events import (
@@ -29,10 +30,6 @@ if TYPE_CHECKING:
 
     from takeback.disk.sqlite import Connection
     from takeback.ledger.audit import Snapshot
-    from takeback.ledger.beyond.lessons import Lessons
-    from takeback.ledger.beyond.memory import Memory
-    from takeback.ledger.beyond.participants import Tokens
-    from takeback.ledger.beyond.rescues import Rescues
     from takeback.ledger.checkpoints import Checkpoints, Deltas, Losses, Names
     from takeback.ledger.events import Event
     from takeback.ledger.journal import Journals, Plans
@@ -67,7 +64,7 @@ _NEEDED = (
 )
 
 
-class Ledger:
+class Ledger(Beyond):
     """The ledger of one project, as one of its lines sees it."""
 
     def __init__(
@@ -267,30 +264,6 @@ class Ledger:
         from takeback.ledger.retention import Forgets
 
         return Forgets(self._reader, self._transaction)
-
-    @cached_property
-    def lessons(self) -> "Lessons":
-        from takeback.ledger.beyond.lessons import Lessons
-
-        return Lessons(self._reader)
-
-    @cached_property
-    def participants(self) -> "Tokens":
-        from takeback.ledger.beyond.participants import Tokens
-
-        return Tokens(self._reader)
-
-    @cached_property
-    def memory(self) -> "Memory":
-        from takeback.ledger.beyond.memory import Memory
-
-        return Memory(self._reader)
-
-    @cached_property
-    def rescues(self) -> "Rescues":
-        from takeback.ledger.beyond.rescues import Rescues
-
-        return Rescues(self._reader)
 
     # -- reading ---------------------------------------------------------------------------
 

@@ -68,6 +68,7 @@ def apply(to: Tables, event: "Event") -> None:
     handler = _APPLY.get(event.kind) or follow.find(event.kind)
     if handler is not None and event.payload is not None:
         handler(to, event, event.payload)
+        follow.beside(to, event, event.payload)
     _follow_envelope(to, event)
 
 

@@ -9,6 +9,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from takeback.ledger.beyond.work_plans import WorkPlans
     from takeback.ledger.database import Values
     from takeback.ledger.steps import StepRow
 
@@ -234,6 +235,13 @@ class Turns(Table):
     __slots__ = ()
     table = "turns"
     what, label = "'turn'", "label"
+
+    @property
+    def plans(self) -> "WorkPlans":
+        """The plans of work whose steps are turns."""
+        from takeback.ledger.beyond.work_plans import WorkPlans
+
+        return WorkPlans(self._reader)
 
     def get(self, id: str) -> TurnRow:
         """The turn with this id."""

@@ -36,6 +36,7 @@ _LONGEST = 2000
 _TOKENS = re.compile(
     r"""[A-Za-z_$][\w$]*|\d[\w.]*|"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*'|`[^`]*`|[-+*/=!<>&|:?.%^]+|\S"""
 )
+_WORDS = re.compile(r"[A-Za-z_$][\w$]*")
 _NAME = re.compile(r"[A-Za-z_$][\w$]*\Z")
 _COMMENT = re.compile(r"\s*(#(?!\[)|//|/\*|\*(?!\w)|--\s|\"\"\"|''')")
 _FAINT_LINE = re.compile(
@@ -93,11 +94,13 @@ class Likeness(Value):
 class _Line:
     """A line with its tokens."""
 
-    __slots__ = ("at", "key", "names", "path", "shape", "tokens", "weight")
+    __slots__ = ("at", "key", "names", "outline", "path", "shape", "text", "tokens", "weight")
 
     def __init__(self, path: bytes, text: str, at: int) -> None:
         self.path = path
+        self.text = text.strip()
         self.at = at
+        self.outline = _outline(text)
         self.tokens: tuple[str, ...] = tuple(_TOKENS.findall(text[:_LONGEST]))
         self.key = " ".join(self.tokens).rstrip(" ;,")
         self.names = [token for token in self.tokens if _is_name(token)]
@@ -123,70 +126,106 @@ def _tells(token: str) -> bool:
 def relapse(before: bytes, taken: bytes, later: bytes) -> Likeness:
     """The same for one file: as it was, as a turn left it that was taken back, and as it is now."""
     old = {b"": text_lines(before)}
-    return compare(
-        new_lines(old, {b"": text_lines(taken)}), new_lines(old, {b"": text_lines(later)}), old
-    )
+    gone, added = (new_lines(old, {b"": text_lines(text)}) for text in (taken, later))
+    return Taken(gone, common_lines(old)).compare(added)
 
 
 def text_lines(content: bytes) -> "list[str]":
     return content.decode("utf-8", "replace").splitlines()[:MOST_LINES]
 
 
+def common_lines(files: "Lines") -> "set[str]":
+    """What says nothing in lines of the same files, because it was there."""
+    return {line.strip() for lines in files.values() for line in lines}
+
+
 def new_lines(before: "Lines", after: "Lines") -> "dict[bytes, list[str]]":
     """The lines that are new in some files; what only moved, also to another file, is not."""
-    known = Counter(_plain(line) for lines in before.values() for line in lines)
-    stays: dict[bytes, Counter[str]] = {
-        path: Counter(map(_plain, lines)) for path, lines in before.items()
-    }
     added: dict[bytes, list[str]] = {}
-    for path, lines in after.items():
-        own = stays.get(path, Counter())
-        for line in lines:
-            plain = _plain(line)
-            if own[plain] > 0:
-                own[plain] -= 1
-                known[plain] -= 1
-            else:
-                added.setdefault(path, []).append(line)
-    # What is left of what was known went from where it was: there it may have moved from.
+    gone: Counter[str] = Counter()
+    for path in {**before, **after}:
+        old, new = before.get(path, ()), after.get(path, ())
+        if old == new:
+            continue
+        left = Counter(old)
+        left.subtract(new)
+        gone.update(_plain(line) for line, count in left.items() for _ in range(count))
+        extra = {line: -count for line, count in left.items() if count < 0}
+        found = []
+        for line in reversed(new):
+            if extra.get(line, 0) > 0:
+                extra[line] -= 1
+                found.append(line)
+        if found:
+            added[path] = found[::-1]
+    # What went from where it was may have moved, or has other spaces now.
     for path, lines in added.items():
         kept = []
         for line in lines:
             plain = _plain(line)
-            if known[plain] > 0:
-                known[plain] -= 1
+            if gone[plain] > 0:
+                gone[plain] -= 1
             else:
                 kept.append(line)
         added[path] = kept
-    return added
+    return {path: lines for path, lines in added.items() if lines}
 
 
 def _plain(line: str) -> str:
     return " ".join(line.split())
 
 
-def compare(taken: "Lines", added: "Lines", before: "Lines") -> Likeness:
-    """How much of the taken lines is among the added ones; `before` is what says nothing."""
-    common = {_plain(line) for lines in before.values() for line in lines}
-    old = _telling(taken, common)
-    total = sum(line.weight for line in old)
-    if not old or total <= 0:
-        return Likeness()
-    new = [_Line(*each) for each in _numbered(added)]
-    found = _matches(old, new)
-    if not found:
-        return Likeness(taken=len(old))
-    weight, run = _weigh(old, found)
-    exact = all(old[n].key == found[n].key for n in found)
-    share = weight / total
-    whole = exact and len(found) == len(old) and max(line.weight for line in old) > _FAINT
-    paths = tuple(dict.fromkeys(line.path for line in found.values()))
-    return Likeness(len(found), len(old), round(share, 3), weight, run, is_whole=whole, paths=paths)
+def _outline(line: str) -> str:
+    """A line without spaces and names. Lines that are the same with other names have the same."""
+    return _WORDS.sub("v", line).replace(" ", "").replace("\t", "").rstrip(";,")
 
 
-def _telling(lines: "Lines", common: "set[str]") -> "list[_Line]":
-    found = [_Line(*each) for each in _numbered(lines) if _plain(each[1]) not in common]
-    return [line for line in found if line.weight > 0]
+class Taken:
+    """Lines that were taken back, made ready to be compared with added ones.
+
+    What is `common` says nothing.
+    """
+
+    __slots__ = ("_lines", "_outlines", "_total")
+
+    def __init__(self, taken: "Lines", common: "set[str]") -> None:
+        every = [_Line(*each) for each in _numbered(taken) if each[1].strip() not in common]
+        self._lines = [line for line in every if line.weight > 0]
+        self._outlines = {line.outline for line in self._lines}
+        self._total = sum(line.weight for line in self._lines)
+
+    def without(self, common: "set[str]") -> "Taken":
+        """The same, if more says nothing."""
+        if not any(line.text in common for line in self._lines):
+            return self
+        less = Taken({}, common)
+        less._lines = [line for line in self._lines if line.text not in common]
+        less._outlines = {line.outline for line in less._lines}
+        less._total = sum(line.weight for line in less._lines)
+        return less
+
+    def compare(self, added: "Lines") -> Likeness:
+        """How much of it is among added lines."""
+        old = self._lines
+        if not old:
+            return Likeness()
+        near = (each for each in _numbered(added) if _outline(each[1]) in self._outlines)
+        new = [_Line(*each) for each in near]
+        found = _matches(old, new)
+        if not found:
+            return Likeness(taken=len(old))
+        weight, run = _weigh(old, found)
+        exact = all(old[n].key == found[n].key for n in found)
+        whole = exact and len(found) == len(old) and max(line.weight for line in old) > _FAINT
+        return Likeness(
+            lines=len(found),
+            taken=len(old),
+            share=round(weight / self._total, 3),
+            weight=weight,
+            run=run,
+            is_whole=whole,
+            paths=tuple(dict.fromkeys(line.path for line in found.values())),
+        )
 
 
 def _numbered(lines: "Lines") -> "Iterable[tuple[bytes, str, int]]":

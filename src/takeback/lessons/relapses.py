@@ -25,19 +25,22 @@ if TYPE_CHECKING:
     from takeback.capture.workspace import Workspace
     from takeback.ledger.sessions import TurnRow
     from takeback.ledger.undo_stack import RestoreRow
-    from takeback.lessons.likeness import Likeness
+    from takeback.lessons.likeness import Likeness, Taken
     from takeback.model.text.json_text import Json
     from takeback.model.tree import Entry
 
     Texts = dict[bytes, list[str]]
 
-_MOST_RESTORES, _MOST_FILES = 20, 50
+_MOST_RESTORES, _MOST_FILES = 20, 20
 _LARGEST = 256 << 10
 """Bytes of a file that is compared; what is larger is data, or made by a program."""
-_MOST_BYTES = 4 << 20
+_MOST_BYTES = 2 << 20
 _NEWEST = 1 << 62
 _ALIKE = 0.7
 """Of the telling words of two prompts, so many are in both: then the same is asked for."""
+_MOST_REMEMBERED = 64
+_remembered: "dict[tuple[bytes, str], tuple[Taken, Texts]]" = {}
+"""What restores took, in a process that handles many events."""
 _AGAIN = frozenset("again back bring redo reapply repeat restore retry revert undo return".split())
 
 
@@ -61,6 +64,8 @@ class _Search:
         self._ledger = work.ledger
         self._turn = self._ledger.turns.find(turn)
         self._left = _MOST_BYTES
+        self._since: dict[int, tuple[Texts, set[str]]] = {}
+        self._read: dict[tuple[bytes, bytes], list[str]] = {}
 
     def run(self, *, is_over: bool) -> int:
         turn = self._turn
@@ -69,8 +74,8 @@ class _Search:
         known = self._ledger.lessons.relapsed_into(turn.number)
         numbers = self._ledger.lessons.taken_before(_NEWEST, _MOST_RESTORES)
         again = [number for number in numbers if is_over or number not in known]
-        rows = map(self._ledger.stack.numbered, again)
-        restores = [row for row in rows if row is not None and not self._is_asked_for(row)]
+        rows = filter(None, map(self._ledger.stack.numbered, again))
+        restores = [row for row in rows if self._is_kept(row) and not self._is_asked_for(row)]
         if not restores:
             return 0
         objects = self._work.store.reader()
@@ -83,6 +88,11 @@ class _Search:
         over = [row for row, like in found if row.number in known and not like.is_relapse]
         return self._record(turn, new, over) if new or over else 0
 
+    def _is_kept(self, restore: "RestoreRow") -> bool:
+        """Whether the files around a restore are kept; what is remembered of others goes, too."""
+        rows = map(self._ledger.checkpoints.numbered, (restore.before, restore.after))
+        return all(row is not None and row.gone is None for row in rows)
+
     def _is_asked_for(self, restore: "RestoreRow") -> bool:
         """Whether the prompt asks for what was taken back."""
         assert self._turn is not None
@@ -91,52 +101,64 @@ class _Search:
         return any(asks_again(self._turn.label, row.label) for row in rows)
 
     def _compare(self, turn: "TurnRow", restore: "RestoreRow") -> "Likeness":
-        old, new = self._added(turn, restore.after)
-        added = likeness.new_lines(old, new)
-        if not any(added.values()):
+        added, common = self._added(turn, restore.after)
+        if not added:
             return likeness.Likeness()
-        taken, left, began = self._taken(turn, restore)
-        before = {**old, **{path: [*old.get(path, ()), *each] for path, each in left.items()}}
-        gone = likeness.new_lines(left, taken)
-        if likeness.compare(gone, began, left).is_relapse:
-            return likeness.Likeness()  # it was there again before the turn
-        return likeness.compare(gone, added, before)
-
-    def _added(self, turn: "TurnRow", after: int) -> "tuple[Texts, Texts]":
-        """What the files held that the turn changed, before and after; since a restore, if it runs
-        longer than that.
-        """
-        old: Texts = {}
-        new: Texts = {}
-        for run in runs(self._ledger, turn.number):
-            if len(old) >= _MOST_FILES:
-                break
-            begin = run.before if turn.before >= after else max(run.before, after)
-            if begin >= run.last:
-                continue
-            for side, checkpoint in ((old, begin), (new, run.last)):
-                side.setdefault(run.path, []).extend(self._lines(checkpoint, run.path))
-        return old, new
-
-    def _taken(self, turn: "TurnRow", restore: "RestoreRow") -> "tuple[Texts, Texts, Texts]":
-        """What files held before a restore, after it, and when the turn began."""
-        found: tuple[Texts, Texts, Texts] = ({}, {}, {})
+        taken, left = self._taken(restore)
         begin = max(turn.before, restore.after)
-        rows = self._ledger.deltas.restored(restore.after)[:_MOST_FILES]
-        for row in rows:
-            for each, checkpoint in zip(found, (restore.before, restore.after, begin), strict=True):
-                each[row.path] = self._lines(checkpoint, row.path)
-        return found
+        began = {path: self._lines(begin, path) for path in left}
+        if taken.compare(likeness.new_lines(left, began)).is_relapse:
+            return likeness.Likeness()  # it was there again before the turn
+        return taken.without(common).compare(added)
+
+    def _added(self, turn: "TurnRow", after: int) -> "tuple[Texts, set[str]]":
+        """The lines that the turn added, and what the files held before; since a restore, if the
+        turn runs longer than that.
+        """
+        since = 0 if turn.before >= after else after
+        if since not in self._since:
+            old: Texts = {}
+            new: Texts = {}
+            for run in runs(self._ledger, turn.number):
+                begin = max(run.before, since)
+                if begin >= run.last or len(old) >= _MOST_FILES:
+                    continue
+                for side, checkpoint in ((old, begin), (new, run.last)):
+                    side[run.path] = [*side.get(run.path, ()), *self._lines(checkpoint, run.path)]
+            self._since[since] = likeness.new_lines(old, new), likeness.common_lines(old)
+        return self._since[since]
+
+    def _taken(self, restore: "RestoreRow") -> "tuple[Taken, Texts]":
+        """What a restore took, and what it left; that never changes, so it is remembered."""
+        key = (self._work.store.path, restore.id)
+        if key not in _remembered:
+            rows = self._ledger.deltas.restored(restore.after)[:_MOST_FILES]
+            before = {row.path: self._lines(restore.before, row.path) for row in rows}
+            left = {row.path: self._lines(restore.after, row.path) for row in rows}
+            gone = likeness.new_lines(left, before)
+            found = likeness.Taken(gone, likeness.common_lines(left)), left
+            if self._left <= 0:
+                return found
+            if len(_remembered) >= _MOST_REMEMBERED:
+                _remembered.clear()
+            _remembered[key] = found
+        return _remembered[key]
 
     def _lines(self, checkpoint: int, path: bytes) -> "list[str]":
         row = self._ledger.checkpoints.numbered(checkpoint)
         if row is None or row.gone is not None:
             return []
         entry = self._trees.find(row, path)
-        return self._read(entry) if entry is not None else []
+        if entry is None or entry.kind != REGULAR or entry.reason or entry.size > _LARGEST:
+            return []
+        key = (entry.oid, entry.strong)
+        if key not in self._read:
+            self._read[key] = self._content(entry)
+        return self._read[key]
 
-    def _read(self, entry: "Entry") -> "list[str]":
-        if entry.kind != REGULAR or entry.reason or entry.size > min(_LARGEST, self._left):
+    def _content(self, entry: "Entry") -> "list[str]":
+        if entry.size > self._left:
+            self._left = 0
             return []
         self._left -= entry.size
         content = self._trees.content(entry)

@@ -54,9 +54,13 @@ EVERY = (FILES, CONVERSATION, MEMORY, DATABASES, OTHER)
 
 
 class Captured(Value):
-    """A participant's token at a coordinate; without one, `problem` says why."""
+    """A participant's tokens before and after a turn, or at a checkpoint only `after`.
+
+    An empty token means that its state was not known; `problem` says why.
+    """
 
     name: str
     kind: str
-    token: str
+    before: str
+    after: str
     problem: str = ""

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
 
+    from takeback.model.effects import Effect
     from takeback.model.history import RunningSession
     from takeback.model.losses import Loss
     from takeback.model.participants import Move
@@ -157,9 +158,9 @@ class Plan(Value):
     that also what was kept before was decided. `marked` are files among these that
     hold conflict markers of an earlier restore. `took_shared` says what goes along of what its
     turns share (`ledger/undo_stack`). `running` are sessions in the middle of a turn whose files it
-    changes. `id` is the plan's own: by it any process can apply it. `moves` are what is done beside
-    the files, and what stays of it; `cursor` is the event at whose coordinate a rollback finds
-    that. `only` says what may move, if not everything.
+    changes. `effects` were done outside and stay, too. `moves` are what is done beside the files,
+    and what stays of it; `cursor` is the event at whose coordinate a rollback finds that. `only`
+    says what may move, if not everything. `id` is the plan's own: by it any process can apply it.
     """
 
     verb: str
@@ -192,6 +193,7 @@ class Plan(Value):
     id: str = ""
     took_shared: int = 0
     running: "tuple[RunningSession, ...]" = ()
+    effects: "tuple[Effect, ...]" = ()
     moves: "tuple[Move, ...]" = ()
     cursor: int = 0
     only: "tuple[str, ...]" = ()

@@ -75,6 +75,11 @@ COMMITS_SINCE = "commits-since"
 HEAD_STAYS = "head-stays"
 UNCOVERED_CHANGED = "uncovered-changed"
 
+# -- why the guard refuses a call, and what stays of its effects ---------------------------------
+
+GUARD_ERROR = "guard-error"
+GUARD_TAMPER = "guard-tamper"
+GUARD_LIGHTER = "guard-lighter"
 # -- of a participant that stays, or could not be moved -----------------------------------------
 
 STATE_UNKNOWN = "state-unknown"

@@ -113,7 +113,7 @@ class Participants:
 
     def reload(self) -> None:
         """Read the settings again when they are next needed."""
-        self._configured = None
+        self._configured, self.problems = None, {}
 
     def _attach(self, participant: "Participant") -> None:
         shelf = ParticipantShelf(participant.name, self._store)

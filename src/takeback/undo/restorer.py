@@ -11,6 +11,7 @@ import time
 from takeback.capture.changes import Trees
 from takeback.capture.checkpoint import NOTHING, Place, Request
 from takeback.capture.safe_points import SafePoints, touched_sessions
+from takeback.effects import returning
 from takeback.effects.rescue import settle
 from takeback.errors import (
     BlockedError,
@@ -32,7 +33,7 @@ from takeback.model.tree import FOLDER, UnstoredFile, is_same
 from takeback.model.words import REDO, RESCUED, ROLLBACK, count
 from takeback.objects.git_objects import BLOB
 from takeback.participants import moves
-from takeback.undo import apply, own, rescue, returning, select, standing
+from takeback.undo import apply, own, rescue, select, standing
 from takeback.undo import planner as planning
 from takeback.undo.apply import Finish, MovedError
 from takeback.undo.told_again import as_done, as_nothing, moved

@@ -10,11 +10,13 @@ Looks at the files of the home folder and of a store without opening a ledger, a
 
 import os
 import stat
+import time
 
 from takeback.disk import home as removal
 from takeback.disk import machine, operations
 from takeback.disk.home import parse_line, read_small
 from takeback.effects import area, care
+from takeback.effects.verdict import MODES, OFF, is_lighter
 from takeback.errors import DamagedStoreError, TakebackError
 from takeback.ledger import schema
 from takeback.model import reasons
@@ -219,6 +221,21 @@ def lessons(store: "Store") -> Part:
         part.findings.append(
             Finding(NOTE, Reason("lessons-wait", some=some), Reason("see-lessons"))
         )
+    return part
+
+
+def guard(store: "Store", mode: str) -> Part:
+    """The mode of the guard, and whether it was switched off or made lighter."""
+    ledger = store.ledger.effects
+    refused, done = ledger.counts()
+    part = Part("guard", Reason("guard-known", mode=mode, refused=refused, effects=done))
+    if mode == OFF:
+        part.findings.append(Finding(WARNING, Reason("guard-is-off")))
+    for row in ledger.modes()[:1]:
+        if row.after in MODES and row.before in MODES and is_lighter(row.after, row.before):
+            when = time.strftime("%Y-%m-%d %H:%M", time.localtime(row.at / 1e9))
+            facts = {"before": row.before, "after": row.after, "by": row.author, "when": when}
+            part.findings.append(Finding(NOTE, Reason("guard-lighter", **facts)))
     return part
 
 

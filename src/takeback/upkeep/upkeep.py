@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from takeback.model.results import Cleanup, Share, Verification
     from takeback.model.text.json_text import Json
     from takeback.ports import Progress
+    from takeback.upkeep.settings import Settings
 
 _PAUSE = 600.0
 """Seconds between two automatic runs of gc."""
@@ -68,6 +69,71 @@ class Upkeep:
                 lessons=taught + waiting,
                 relapses=relapses,
             )
+
+    # -- participants ------------------------------------------------------------------------
+
+    def participants(self) -> "list[dict[str, str]]":
+        """Each participant: of the settings, registered here, or known from the log."""
+        work = self._work
+        with FailingAs(TakebackError, "the participants could not be listed"), work.held():
+            known, found = self._ledger.participants.at(), work.participants.all()
+            owed = {row.name: row for row in self._ledger.participants.owed()}
+            tables, told = work.rules.participants(), []
+            for name in sorted({*found, *work.participants.problems, *known}):
+                row, table = known.get(name), tables.get(name)
+                kind = found[name].kind if name in found else row.kind if row is not None else ""
+                problem = work.participants.problems.get(name, row.problem if row else "")
+                told.append(
+                    {
+                        "name": name,
+                        "type": str(table.get("type")) if isinstance(table, dict) else "registered",
+                        "kind": kind,
+                        "token": row.token if row is not None else "",
+                        "problem": problem,
+                        "owed": owed[name].problem or owed[name].state if name in owed else "",
+                    }
+                )
+            return told
+
+    def add_participant(
+        self, name: str, options: "dict[str, object]", *, user: bool
+    ) -> "dict[str, str]":
+        """Write a participant into the user's settings, and capture it for the first time."""
+        from takeback.participants import coordinator, registry
+
+        coordinator.require_name(name)
+        if name in self._work.rules.participants():
+            raise UsageError(
+                f"there is a participant `{name}` already",
+                hint=Action("remove-participant", name=name),
+            )
+        stored = registry.without_secrets(options)
+        registry.configured(name, stored)
+        self._settings().set_participant(name, stored, user=user)
+        with self._work.held():
+            self._work.participants.reload()
+            self._work.participants.capture()
+        return next(each for each in self.participants() if each["name"] == name)
+
+    def remove_participant(self, name: str, *, user: bool) -> None:
+        """Take a participant out of the user's settings; nothing is owed to it any more."""
+        known = name in self._work.rules.participants()
+        if not known and name not in self._ledger.participants.at():
+            raise UsageError(f"there is no participant `{name}`", hint=Action("participants"))
+        if known:
+            self._settings().set_participant(name, None, user=user)
+        with self._work.held():
+            self._work.participants.drop(name)
+            self._work.participants.reload()
+            if name in self._work.rules.participants():
+                raise UsageError(
+                    f"`{name}` is in the settings of all your projects", hint="add `--user`"
+                )
+
+    def _settings(self) -> "Settings":
+        from takeback.upkeep.settings import Settings
+
+        return Settings(self._work.home.path, self._work.id)
 
     def usage_by(self, by: str, progress: "Progress | None") -> "tuple[Share, ...]":
         """What each session, agent or folder added to the packs, the largest first."""

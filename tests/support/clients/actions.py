@@ -1,6 +1,7 @@
 """What a scripted model does."""
 
 import threading
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 PATIENCE = 240
@@ -38,5 +39,11 @@ class Fail(NamedTuple):
     status: int = 400
 
 
-Action = Say | Use | Patch | Until | Fail
+class Then(NamedTuple):
+    """A call of a tool that follows from the request: what the model was told, and its tools."""
+
+    make: Callable[[Any], Use]
+
+
+Action = Say | Use | Patch | Until | Fail | Then
 Answer = list[Action]

@@ -13,10 +13,10 @@ import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, NamedTuple
 
-from clients.actions import PATIENCE, Action, Answer, Fail, Patch, Say, Until, Use
+from clients.actions import PATIENCE, Action, Answer, Fail, Patch, Say, Then, Until, Use
 from clients.wires import Events, Said, Wire, wire_of
 
-__all__ = ["PATIENCE", "Action", "Answer", "Fail", "Model", "Patch", "Say", "Until", "Use"]
+__all__ = ["PATIENCE", "Action", "Answer", "Fail", "Model", "Patch", "Say", "Then", "Until", "Use"]
 
 
 class Request(NamedTuple):
@@ -78,13 +78,15 @@ class Model:
     def answer(self, body: dict[str, Any], said: Said) -> Answer:
         """What is due in a conversation."""
         prompt, number = self._place(said)
+        request = Request(prompt, number, body, time.monotonic(), said)
         with self._news:
-            self.requests.append(Request(prompt, number, body, time.monotonic(), said))
+            self.requests.append(request)
             self._news.notify_all()
         if not body.get("tools") and not self.without_tools:
             return [Say("A title")]
         answers = self._scripts.get(prompt, ())
-        return answers[number] if number < len(answers) else [Say("Done.")]
+        due = answers[number] if number < len(answers) else [Say("Done.")]
+        return [each.make(request) if isinstance(each, Then) else each for each in due]
 
     def _place(self, said: Said) -> tuple[str, int]:
         """The newest prompt that has a script, and how often the model answered since."""

@@ -172,7 +172,7 @@ def _done(response: dict[str, Any], items: list[dict[str, Any]]) -> dict[str, An
 
 def _as_item(action: Action) -> dict[str, Any]:
     if isinstance(action, Use):
-        said = {"name": action.tool, "arguments": json.dumps(action.given)}
+        said = {**_in_namespace(action.tool), "arguments": json.dumps(action.given)}
         kind = "function_call"
     elif isinstance(action, Patch):
         said = {"name": "apply_patch", "input": action.text}
@@ -183,6 +183,12 @@ def _as_item(action: Action) -> dict[str, Any]:
         return {"type": "message", "id": _id("msg"), "status": "completed", "role": "assistant",
                 "content": [part]}  # fmt: skip
     return {"type": kind, "id": _id("item"), "call_id": _id("call"), "status": "completed", **said}
+
+
+def _in_namespace(tool: str) -> dict[str, str]:
+    """The name of a tool; Codex keeps that of an MCP server apart from it."""
+    head, mark, name = tool.rpartition("__")
+    return {"namespace": head, "name": name} if mark else {"name": tool}
 
 
 # -- chat completions ----------------------------------------------------------------------------

@@ -1,6 +1,6 @@
 """Sentences for reasons, findings and actions: the one place where a code becomes words."""
 
-from takeback.cli.text import git_text
+from takeback.cli.text import effect_text, git_text
 from takeback.model import reasons
 from takeback.model.plan import called
 from takeback.model.results import PROJECT
@@ -240,9 +240,11 @@ _FOUND = {
         "hooks for {listed} are not those of this version, so some calls may not be reported"
         " (`{file}`)"
     ),
+    **effect_text.GUARD_FINDINGS,
     "hooks-missing": "hooks are missing for {listed} (`{file}`)",
 }
 _STATES = {
+    "guard-known": "{mode}; {refused} calls refused, {effects} effects recorded",
     "events-told": "{counted}, and the tables match them",
     "format": "{path}, format {format}",
     "packs-fit": "{counted}, each with a matching index",

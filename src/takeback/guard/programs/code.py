@@ -224,6 +224,8 @@ _FRAMEWORKS = frozenset(("manage.py", "artisan", "console", "rails", "rake"))
 
 
 def _script(call: "Call", name: str, word: Word) -> Flow:
+    if any("://" in text for text in call.texts[:4]) and name in {"deno", "bun"}:
+        return call.shell.hide(call.raw, "downloads-and-runs", "shell.download")
     base = word.value.rpartition("/")[2]
     if base in _FRAMEWORKS:
         at = call.texts.index(word.value) if word.value in call.texts else 0
@@ -245,13 +247,15 @@ def _output(call: "Call") -> Flow:
 
 _HIDING = re.compile(
     r"""(?x)
-    \bexec\s*\(|\beval\s*\(|\b__import__\s*\(|\bcompile\s*\(|\bmarshal\b|\bunhexlify\b
-    | b(?:16|32|64|85)decode|\bfromhex\b|\bcodecs\b
+    (?<![.\w])(?:exec|eval|compile)\s*\(|\b__import__\s*\(\s*(?!['"])|\bmarshal\b|\bunhexlify\b
+    | b(?:16|32|64|85)decode|\bfromhex\b|\bcodecs\.decode\b
     | \bgetattr\s*\(\s*(?:os|sys|builtins|subprocess|__)
     | \batob\s*\(|new\s+Function\b|\bFunction\s*\(|fromCharCode|Buffer\.from\s*\(
     | \bunpack\s*\(?\s*['"]|base64_decode|\binstance_eval|\.decode64|\bpack\s*\(\s*['"]H
+    | (?<![.\w])eval\s+(?:\$|pack|decode|join|reverse|unpack)
     | \bchr\s*\(.*\bchr\s*\(|\\x[0-9a-f]{2}\\x[0-9a-f]{2}\\x[0-9a-f]{2}|globals\s*\(\s*\)\s*\[
-    | __builtins__|\[::-1\]|urlopen\([^)]*\)\.read\(\)\s*\)|importlib|process\.binding
+    | __builtins__|\[::-1\]|urlopen\([^)]*\)\.read\(\)\s*\)|import_module\s*\(\s*[^'"\s]
+    | process\.binding|\biex\b|Invoke-Expression|\brunpy\b
     """,
 )
 _SYSTEM = re.compile(
@@ -265,14 +269,15 @@ _SYSTEM = re.compile(
 _STRING = re.compile(r"""[rbuf]{0,2}("(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*')""")
 _SENDS = re.compile(
     r"""(?x)
-    requests\.(?:post|put|patch|delete)\s*\( | httpx\.(?:post|put|patch|delete)\s*\(
+    (?:requests|httpx|axios|session|client|http|got|superagent|ky)
+      \.(?:post|put|patch|delete)\s*\(
     | smtplib | sendmail | \bmethod\s*[:=]\s*['"](?:POST|PUT|PATCH|DELETE)
-    | axios\.(?:post|put|patch|delete)\s*\( | Net::HTTP(?:\.|::)[Pp]ost
-    | session\.(?:post|put|patch|delete)\s*\( | urlopen\([^)]*data\s*=
-    | \bsocket\.(?:socket|connect|create_connection)
-    | boto3 | stripe\. | twilio | nodemailer | fsockopen | TCPSocket | slack_sdk
-    | fetch\([^)]*method
+    | Net::HTTP(?:\.|::)[Pp]ost | urlopen\([^)]*data\s*= | Request\([^)]*data\s*=
+    | (?:boto3|stripe|twilio|nodemailer|slack_sdk|openai|sendgrid|paramiko|ftplib).*
+      \.(?:create|send\w*|chat_\w+|put_\w+|delete_\w+|upload\w*|publish|exec_command|storbinary)\s*\(
+    | (?:socket|fsockopen|TCPSocket).*(?:send|sendall|write|puts|fwrite)\s*\(
     """,
+    re.DOTALL,
 )
 _DELETES = re.compile(
     r"""(?x)
@@ -338,7 +343,8 @@ def _sent(call: "Call", code: str) -> None:
         call.publish("secret", rule="secret.sent", code="sends-secret")
     elif sends is not None:
         host = host_in([code])
-        if not (host and is_local_host(host)):
+        is_here = re.search(r"localhost|127\.0\.0\.1|0\.0\.0\.0", code) and not host
+        if not is_here and not (host and is_local_host(host)):
             call.publish("request", host=host, rule=f"{call.name}.request", code="sends")
 
 

@@ -264,9 +264,12 @@ def drop(call: "Call") -> Flow:
     """`dropdb`, `dropuser`, `createdb`, `pg_restore`, `pg_dump`."""
     from takeback.guard.programs.files import overwrite
 
-    options = call.options(_PSQL + " -j -t -n -F")
+    options = call.options(_PSQL + " -j -t -n -F --uri --db --collection --out")
     host = _postgres_host(call, options)
-    if call.name in {"pg_dump", "pg_dumpall", "mysqldump", "mongodump"}:
+    for word in options.all("--uri"):
+        found = re.search(r"://(?:[^@/]*@)?([^/:?,]*)", word.value)
+        host = _host(found[1]) if found else REMOTE
+    if call.name in {"pg_dump", "pg_dumpall", "mysqldump", "mongodump", "mongoexport"}:
         end = options.last("-f", "--file", "-o", "--out", "--result-file")
         return overwrite(call, [end]) if end is not None else call.add(READ, call.name, "queries")
     if host:
@@ -275,7 +278,9 @@ def drop(call: "Call") -> Flow:
         )
     if call.name in {"createdb", "createuser"}:
         return call.add(LOCAL, call.name, "changes-machine")
-    if call.name in {"pg_restore", "mongorestore"} and not options.has("-c", "--clean", "--drop"):
+    if call.name in {"pg_restore", "mongorestore", "mongoimport"} and not options.has(
+        "-c", "--clean", "--drop"
+    ):
         return call.add(LOCAL, call.name, "writes-rows")
     return call.add(DESTRUCTIVE, call.name, "destroys-rows")
 
@@ -292,6 +297,31 @@ def mysqladmin(call: "Call") -> Flow:
             "database", call.raw, _shown(host), rule=call.name, code="changes-database"
         )
     return call.add(DESTRUCTIVE if "drop" in words else LOCAL, call.name, "destroys-rows")
+
+
+_QUERY = (
+    "-e -q -Q -f -h -H -S -U -P -u -p -d -i --execute --query --file --host --server --port --user"
+)
+
+
+def query(call: "Call") -> Flow:
+    """Other clients of SQL: `cqlsh`, `clickhouse-client`, `sqlcmd`, `trino`."""
+    options = call.options(_QUERY)
+    given = options.last("-h", "-H", "-S", "--host", "--server")
+    host = _host(given.value.partition(",")[0]) if given is not None else HERE
+    if call.name in {"snowsql", "bq", "snow", "databricks"}:
+        host = REMOTE
+    elif call.name == "cqlsh" and options.operands:
+        host = _host(options.operands[0].value)
+    texts = [word.value for word in options.all("-e", "-q", "-Q", "--execute", "--query")]
+    if call.name == "bq":
+        words = [word.value for word in options.operands]
+        if words[:1] != ["query"]:
+            from takeback.guard import knowledge
+
+            return knowledge.judge(call, knowledge.programs()["bq"])
+        texts = [text for text in words[1:] if " " in text]
+    return _statements(call, options, texts, ("-f", "-i", "--file"), host, "")
 
 
 JUDGES: "dict[str, Callable[[Call], Flow]]" = {
@@ -311,9 +341,14 @@ JUDGES: "dict[str, Callable[[Call], Flow]]" = {
     "valkey-cli": redis,
     **dict.fromkeys(
         "dropdb dropuser createdb createuser pg_restore pg_dump pg_dumpall mysqldump mongodump "
-        "mongorestore".split(),
+        "mongorestore mongoimport mongoexport".split(),
         drop,
     ),
     "mysqladmin": mysqladmin,
+    **dict.fromkeys(
+        "cqlsh clickhouse-client clickhouse sqlcmd snowsql snow trino presto hive beeline bq "
+        "isql usql".split(),
+        query,
+    ),
 }
 _ = (INSIDE, IRREVERSIBLE, NO_FLOW)

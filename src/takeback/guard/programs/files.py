@@ -379,7 +379,7 @@ def find_fast(call: "Call") -> Flow:
 def edit_stream(call: "Call") -> Flow:
     """`sed`: a filter, unless it edits in place, writes a file or runs a command."""
     options = call.options("-e -f --expression --file -l -s --line-length")
-    words = list(options.operands)
+    words = [word for word in options.operands if word.value]
     scripts = options.all("-e", "--expression")
     if not scripts and words and not options.has("-f", "--file"):
         scripts = [words.pop(0)]

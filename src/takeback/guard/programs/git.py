@@ -147,6 +147,8 @@ def checkout(call: "Call") -> Flow:
     after = call.args[texts.index("--") + 1 :] if "--" in texts else []
     options = call.options("-b -B --orphan --conflict --pathspec-from-file")
     makes = options.has("-b", "--orphan", "--track", "-t", "--detach")
+    if not after and not makes and len(options.operands) > 1:
+        after = options.operands[1:]  # the first one is where the paths come from
     paths = after or [
         word for word in options.operands if _looks_like_path(word.value) and not makes
     ]

@@ -89,7 +89,7 @@ def start(call: "Call") -> Flow:
     if call.name in {"sudo", "doas"} and options.has("-s", "-i", "--shell", "--login"):
         return call.run([Word("bash"), *(([Word("-c"), *words]) if words else [])])
     if not words:
-        return call.add(READ if call.name != "exec" else PROGRAM, call.name)
+        return call.add(READ, call.name)
     if call.name in {"watch", "hyperfine"} or (len(words) == 1 and " " in words[0].value):
         return _run_texts(call, words)
     if call.name == "direnv" and words[0].value == "exec":

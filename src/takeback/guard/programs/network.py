@@ -57,6 +57,7 @@ _VALUES = {
         "--connect-timeout --retry --retry-delay --proxy --cacert --cert --key --capath --url "
         "--config --dump-header --resolve --interface --limit-rate --netrc-file --unix-socket "
         "--output-dir --oauth2-bearer --connect-to --cert-type --key-type --retry-max-time --trace "
+        "--mail-rcpt --mail-from "
         "--trace-ascii --range --max-filesize --pinnedpubkey --variable --url-query --aws-sigv4 -t"
     ),
     "wget": (
@@ -119,6 +120,8 @@ def has_secret_name(text: str) -> bool:
 def sends_secret(call: "Call") -> bool:
     """Whether a secret file goes to a program that talks to other machines."""
     if call.name not in _SENDERS or _is_local_only(call):
+        return False
+    if call.name == "openssl" and "s_client" not in call.texts:
         return False
     if call.stdin.has_secret and _reads_input(call):
         return True
@@ -198,14 +201,15 @@ def curl(call: "Call") -> Flow:
         if options.has("-K", "--config"):
             return call.add(PROGRAM, "curl", "runs-program")
         return call.add(READ, "curl", "reads")
+    if options.has("--mail-rcpt", "--mail-from") or any(url.startswith("smtp") for url in urls):
+        return call.publish("message", host=host_in(urls), rule="curl.mail")
     method = _curl_method(options)
     for word in options.all("-o", "--output"):
         _download_to(call, word)
     if options.has("-O", "--remote-name", "--remote-name-all", "-J"):
         for url in urls:
-            _download_to(
-                call, Word(url.rstrip("/").rpartition("/")[2].partition("?")[0] or UNKNOWN)
-            )
+            name = url.rstrip("/").rpartition("/")[2].partition("?")[0]
+            _download_to(call, Word(f"./{name or UNKNOWN}"))
     body = " ".join(
         word.value for word in options.all("-d", "--data", "--data-raw", "--json", "--data-binary")
     )
@@ -256,7 +260,7 @@ def _request(call: "Call", method: str, urls: "list[str]", body: str = "") -> Fl
     if method in {"get", "head", "options", "trace", "propfind"}:
         return call.add(READ, rule, "fetches", host=host_in(urls))
     hosts = [_host_of(url) for url in urls]
-    if all(map(is_local_host, hosts)):
+    if hosts and all(map(is_local_host, hosts)):
         if method == "delete":
             return call.add(DESTRUCTIVE, rule, "sends-local", host=hosts[0])
         return call.add(LOCAL, rule, "sends-local", host=hosts[0])

@@ -134,7 +134,7 @@ def judge_variable(shell: "Shell", scope: "Scope", node: "Node") -> None:
                 Finding(PROGRAM, "shell.variable", Reason("runs-program", program=text),
                         command=source_of(node))
             )  # fmt: skip
-    elif text in _LOADED:
+    elif text in _LOADED or (text == "ENV" and "/" in source_of(node)):
         shell.hide(source_of(node), "loads-code", "shell.variable")
 
 
@@ -146,7 +146,7 @@ _RUN_BY_OTHERS = frozenset(
     """.split()
 )
 _LOADED = frozenset(
-    "LD_PRELOAD LD_LIBRARY_PATH LD_AUDIT DYLD_INSERT_LIBRARIES BASH_ENV ENV PERL5OPT".split()
+    "LD_PRELOAD LD_LIBRARY_PATH LD_AUDIT DYLD_INSERT_LIBRARIES BASH_ENV PERL5OPT".split()
 )
 
 

@@ -12,32 +12,47 @@ if TYPE_CHECKING:
 
     Apply = Callable[[Tables, Event, Mapping[str, object]], None]
 
-_RESCUES = ("RescueMade", "RescueSettled", "RescuesDropped")
-_LESSONS = ("LessonNoted", "LessonChanged", "LessonsTold", "RelapseSeen", "SessionTold")
+_OF = {
+    "effects": (
+        "EffectReported", "EffectCompensated", "GuardModeSet", "GuardAllowed", "GuardAsked",
+    ),
+    "lessons": ("LessonNoted", "LessonChanged", "LessonsTold", "RelapseSeen", "SessionTold"),
+    "memory": ("MemoryChanged",),
+    "participants": ("ParticipantsCaptured", "ParticipantsMoved"),
+    "rescues": ("RescueMade", "RescueSettled", "RescuesDropped"),
+    "work_plans": (
+        "WorkPlanStarted", "WorkPlanResumed", "WorkPlanEnded",
+        "PlanStepStarted", "PlanStepEnded", "PlanStepsTakenBack",
+    ),
+}  # fmt: skip
+"""The kinds of each module, which has how its tables follow them in `FOLLOW`."""
+_MODULES = {kind: name for name, kinds in _OF.items() for kind in kinds}
+
 _HAS_RESCUES = "SELECT 1 FROM rescues WHERE turn = ? AND beyond LIMIT 1"
 _HAS_STATE = "SELECT 1 FROM tokens UNION ALL SELECT 1 FROM memory LIMIT 1"
-_PARTICIPANTS = ("ParticipantsCaptured", "ParticipantsMoved")
 
 
 def find(kind: str) -> "Apply | None":
     """How the tables follow events of a kind; None if it is about files, or not known here."""
-    if kind in _LESSONS:
-        from takeback.ledger.beyond import lessons
+    name = _MODULES.get(kind)
+    if name is None:
+        return None
+    from importlib import import_module
 
-        return lessons.FOLLOW[kind]
-    if kind in _PARTICIPANTS:
-        from takeback.ledger.beyond import participants
+    found: Apply = import_module(f"takeback.ledger.beyond.{name}").FOLLOW[kind]
+    return found
 
-        return participants.FOLLOW[kind]
-    if kind == "MemoryChanged":
-        from takeback.ledger.beyond import memory
 
-        return memory.follow_change
-    if kind in _RESCUES:
-        from takeback.ledger.beyond import rescues
+def beside(to: "Tables", event: "Event", said: "Mapping[str, object]") -> None:
+    """Let the tables follow what an event about a step or a call also says of effects."""
+    if said.get("refusal") and event.kind == "CallRefused":
+        from takeback.ledger.beyond import effects
 
-        return rescues.FOLLOW[kind]
-    return None
+        effects.follow_refusal(to, event, said)
+    elif event.kind == "StepStarted" and (said.get("effects") or said.get("allowed")):
+        from takeback.ledger.beyond import effects
+
+        effects.follow_step(to, event, said)
 
 
 def restore(to: "Tables", event: "Event", said: "Mapping[str, object]", number: int) -> None:

@@ -151,3 +151,6 @@ def rewind(to: "Tables", event: "Event", session: str, epoch: int) -> None:
         value = then.get((layer, key))
         if now.get((layer, key)) != value:
             _add(to, event, number, (layer, key, value, False))
+
+
+FOLLOW = {"MemoryChanged": follow_change}

@@ -13,7 +13,7 @@ from takeback.disk import operations
 from takeback.ledger import events
 from takeback.ledger.beyond import memory
 from takeback.ledger.database import Group
-from takeback.model.participants import AFTERWARDS, MEMORY_NAME, MOVES
+from takeback.model.participants import AFTERWARDS, MEMORY, MEMORY_NAME, MOVES, Captured
 from takeback.model.value import Value
 
 TYPE_CHECKING = False
@@ -76,6 +76,20 @@ class Tokens(Group):
         """The newest token of each participant at a coordinate."""
         rows = self._reader.rows(_TOKEN + _NEWEST, (self._reader.line, cursor))
         return {row.name: row for row in (TokenRow(*values) for values in rows)}
+
+    def captured(self, before: int, after: "int | None") -> "tuple[Captured, ...]":
+        """The tokens at two coordinates, those of the memory of sessions among them."""
+        old = {name: row.token for name, row in self.at(before).items()}
+        found = [
+            Captured(name, row.kind, old.get(name, ""), row.token, row.problem)
+            for name, row in sorted(self.at(after or NOW).items())
+        ]
+        epochs = memory.Memory(self._reader)
+        for id, number in epochs.sessions():
+            ends = [epochs.epoch(number, cursor) for cursor in (before, after or NOW)]
+            if ends[1]:
+                found.append(Captured(MEMORY_NAME + id, MEMORY, *map(str, ends)))
+        return tuple(found)
 
     def last(self, name: str) -> "TokenRow | None":
         """The newest token of one participant that somebody knows."""

@@ -16,6 +16,25 @@ CREATE TABLE relapses (
 CREATE UNIQUE INDEX relapses_of_turn ON relapses (turn, restore);
 """
 
+EFFECTS = """
+CREATE TABLE effects (
+    number INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, event INTEGER NOT NULL,
+    at INTEGER NOT NULL, session INTEGER, turn INTEGER, step INTEGER, class TEXT NOT NULL,
+    kind TEXT NOT NULL, target TEXT NOT NULL, host TEXT NOT NULL, inverse TEXT NOT NULL,
+    rule TEXT NOT NULL, status TEXT NOT NULL, undone TEXT NOT NULL, line INTEGER NOT NULL);
+CREATE INDEX effects_of_turn ON effects (turn);
+CREATE TABLE refusals (
+    number INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, event INTEGER NOT NULL,
+    at INTEGER NOT NULL, session INTEGER NOT NULL, turn INTEGER, verdict TEXT NOT NULL,
+    tool TEXT NOT NULL, summary TEXT NOT NULL, class TEXT NOT NULL, rule TEXT NOT NULL,
+    reason TEXT NOT NULL, instead TEXT NOT NULL, trace TEXT NOT NULL);
+CREATE TABLE allowances (
+    event INTEGER PRIMARY KEY, refusal INTEGER NOT NULL, scope TEXT NOT NULL, used INTEGER);
+CREATE TABLE guard_modes (
+    event INTEGER PRIMARY KEY, at INTEGER NOT NULL, before TEXT NOT NULL, after TEXT NOT NULL,
+    author TEXT NOT NULL);
+"""
+
 PARTICIPANTS = """
 CREATE TABLE tokens (
     number INTEGER PRIMARY KEY, event INTEGER NOT NULL, at INTEGER NOT NULL,
@@ -48,9 +67,21 @@ CREATE INDEX rescues_of_turn ON rescues (turn) WHERE turn IS NOT NULL;
 CREATE INDEX rescues_there ON rescues (number) WHERE state <> 'dropped';
 """
 
-NAMES = (
-    "lessons", "lessons_told", "relapses", "rescues", "tokens", "moves", "aborts", "memory",
-)  # fmt: skip
+WORK_PLANS = """
+CREATE TABLE work_plans (
+    number INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, event INTEGER NOT NULL,
+    started INTEGER NOT NULL, session INTEGER, own_id TEXT NOT NULL, label TEXT NOT NULL,
+    status TEXT NOT NULL, ended INTEGER, line INTEGER NOT NULL);
+CREATE UNIQUE INDEX work_plans_of_agents ON work_plans (line, own_id) WHERE own_id <> '';
+CREATE TABLE plan_steps (
+    turn INTEGER PRIMARY KEY, plan INTEGER NOT NULL, event INTEGER NOT NULL, key TEXT NOT NULL,
+    databases INTEGER NOT NULL, status TEXT NOT NULL, result TEXT, lesson TEXT NOT NULL,
+    back INTEGER);
+CREATE INDEX plan_steps_of_plan ON plan_steps (plan, turn);
+"""
+
+ALL = LESSONS + PARTICIPANTS + RESCUES + WORK_PLANS + EFFECTS
+NAMES = tuple(line.split()[2] for line in ALL.splitlines() if line.startswith("CREATE TABLE "))
 """All of them; they follow from events, as the other projections do."""
 
 SOURCES = (
