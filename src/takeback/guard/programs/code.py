@@ -249,7 +249,7 @@ def _output(call: "Call") -> Flow:
 
 _HIDING = re.compile(
     r"""(?x)
-    (?<![.\w])(?:exec|eval|compile)\s*\(|\b__import__\s*\(\s*(?!['"])|\bmarshal\b|\bunhexlify\b
+    (?<![.\w])(?:exec|eval)\s*\(|\b__import__\s*\(\s*(?!['"])|\bmarshal\b|\bunhexlify\b
     | b(?:16|32|64|85)decode|\bfromhex\b|\bcodecs\.decode\b
     | \bgetattr\s*\(\s*(?:os|sys|builtins|sub[p]rocess|__)
     | \batob\s*\(|new\s+Function\b|\bFunction\s*\(|fromCharCode|Buffer\.from\s*\(
@@ -378,11 +378,14 @@ def scan(call: "Call") -> Flow:
         call.add(PROGRAM, "awk", "runs-program")
         return builtins.flow_of(call)
     code = options.operands[0].value if options.operands else ""
+    rest = re.sub(r"\|\|", "", code)
     for found in re.finditer(r'system\s*\(\s*"((?:[^"\\]|\\.)*)"\s*\)', code):
         call.run_text(found[1])
+        rest = rest.replace(found[0], "")
     for found in re.finditer(r'\|\s*"((?:[^"\\]|\\.)*)"', code):
-        call.run_text(found[1])
-    runs = re.search(r"\bsystem\s*\(|\|\s*getline|\|&|\|\s*[\"\w]|@load", re.sub(r"\|\|", "", code))
+        call.shell.run_text(found[1], call.scope, HIDDEN_FLOW)
+        rest = rest.replace(found[0], "")
+    runs = re.search(r"\bsystem\s*\(|\|\s*getline|\|&|\|\s*[\"\w]|@load", rest)
     if runs is not None or code == UNKNOWN:
         call.shell.hide(call.raw, "hidden", "awk.run")
     for found in re.finditer(r'(?<![><!=])>>?\s*"([^"]+)"', code):
