@@ -15,6 +15,7 @@ from takeback.capture.changes import Trees, runs
 from takeback.ledger import events
 from takeback.ledger.events import NewEvent
 from takeback.lessons import choice, likeness
+from takeback.model import words
 from takeback.model.text import lines as texts
 from takeback.model.tree import REGULAR
 
@@ -41,7 +42,9 @@ _ALIKE = 0.7
 _MOST_REMEMBERED = 64
 _remembered: "dict[tuple[bytes, str], tuple[Taken, Texts]]" = {}
 """What restores took, in a process that handles many events."""
-_AGAIN = frozenset("again back bring redo reapply repeat restore retry revert undo return".split())
+_AGAIN = frozenset("again back bring redo reapply repeat restore retry revert undo".split())
+_GENERIC = frozenset("continue further next okay proceed resume start yes".split())
+"""Words that ask for nothing by themselves."""
 
 
 def find(work: "Workspace", turn: str, *, is_over: bool = False) -> int:
@@ -69,8 +72,8 @@ class _Search:
 
     def run(self, *, is_over: bool) -> int:
         turn = self._turn
-        if turn is None:
-            return 0
+        if turn is None or self._ledger.sessions.of(turn).agent == words.UNKNOWN:
+            return 0  # what a watch sees may be by the user's own hand
         known = self._ledger.lessons.relapsed_into(turn.number)
         numbers = self._ledger.lessons.taken_before(_NEWEST, _MOST_RESTORES)
         again = [number for number in numbers if is_over or number not in known]
@@ -190,11 +193,13 @@ def _fact(turn: "TurnRow", restore: "RestoreRow", like: "Likeness") -> NewEvent:
 
 def asks_again(prompt: str, taken: str) -> bool:
     """Whether a prompt asks for what another one had asked for."""
-    new, old = choice.words_of(prompt), choice.words_of(taken)
+    new, old = choice.words_of(prompt) - _GENERIC, choice.words_of(taken) - _GENERIC
+    if not old or taken.startswith("("):
+        return False  # it asked for nothing by itself, or nobody knows what it was
     if " ".join(prompt.split()).lower() == " ".join(taken.split()).lower():
         return True
     wanted = set(prompt.lower().replace(",", " ").replace(".", " ").split())
     if wanted & _AGAIN:
         new -= _AGAIN
-        return not new or not old or 2 * len(new & old) >= min(len(new), len(old))
-    return bool(old) and len(new & old) >= _ALIKE * len(new | old)
+        return not new or 2 * len(new & old) >= min(len(new), len(old))
+    return len(new & old) >= _ALIKE * len(new | old)
