@@ -74,6 +74,8 @@ class _Search:
         turn = self._turn
         if turn is None or self._ledger.sessions.of(turn).agent == words.UNKNOWN:
             return 0  # what a watch sees may be by the user's own hand
+        if not is_over and not self._has_changed(turn):
+            return 0
         known = self._ledger.lessons.relapsed_into(turn.number)
         numbers = self._ledger.lessons.taken_before(_NEWEST, _MOST_RESTORES)
         again = [number for number in numbers if is_over or number not in known]
@@ -90,6 +92,13 @@ class _Search:
         new = [(row, like) for row, like in found if row.number not in known and like.is_relapse]
         over = [row for row, like in found if row.number in known and not like.is_relapse]
         return self._record(turn, new, over) if new or over else 0
+
+    def _has_changed(self, turn: "TurnRow") -> bool:
+        """Whether anything changed during the step that ended last."""
+        newest = self._ledger.checkpoints.newest()
+        steps = [step for step in self._ledger.steps.of_turn(turn.number) if step.closed]
+        last = max(steps, key=lambda step: step.closed or 0, default=None)
+        return newest is None or last is None or newest.event > last.opened
 
     def _is_kept(self, restore: "RestoreRow") -> bool:
         """Whether the files around a restore are kept; what is remembered of others goes, too."""
@@ -108,11 +117,13 @@ class _Search:
         if not added:
             return likeness.Likeness()
         taken, left = self._taken(restore)
+        found = taken.without(common).compare(added)
+        if not found.is_relapse:
+            return found
         begin = max(turn.before, restore.after)
         began = {path: self._lines(begin, path) for path in left}
-        if taken.compare(likeness.new_lines(left, began)).is_relapse:
-            return likeness.Likeness()  # it was there again before the turn
-        return taken.without(common).compare(added)
+        was_there = taken.compare(likeness.new_lines(left, began)).is_relapse
+        return likeness.Likeness() if was_there else found
 
     def _added(self, turn: "TurnRow", after: int) -> "tuple[Texts, set[str]]":
         """The lines that the turn added, and what the files held before; since a restore, if the
