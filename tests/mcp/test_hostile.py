@@ -18,8 +18,8 @@ TEXTS_OF_ENEMIES: tuple[Any, ...] = (
     "", " ", "\0", "a\0b", "\x1b[2J\x1b]0;x\x07", "\r\n\r\n", "../../../etc/passwd", "/etc/passwd",
     "file:///etc/passwd", "~/.ssh/id_rsa", "--help", "-rf", "--yes", "--", "-", "@", "@~", "@~-1",
     "@~999999999999999999999", "kkkkkkkkkkkk", "zzzzzzzzzzzz-", "' OR 1=1 --", "%s%n%d",
-    "{0.__class__}", "$(touch pwned)", "`touch pwned`", "; rm -rf .", "\N{RIGHT-TO-LEFT OVERRIDE}txt",
-    "\ud800", "💥" * 50,
+    "{0.__class__}", "$(touch pwned)", "`touch pwned`", "; rm -rf .",
+    "\N{RIGHT-TO-LEFT OVERRIDE}txt", "\ud800", "💥" * 50,
     "a" * 100_000, "\\" * 399, '"}],"isError":false', "null", "1" * 400, "yesterday 99:99", "١٢٣",
 )  # fmt: skip
 OTHERS: tuple[Any, ...] = (
