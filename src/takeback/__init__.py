@@ -3,6 +3,8 @@
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import os
+    from collections.abc import Callable
+    from typing import Any, Unpack
 
     from takeback.errors import (
         BlockedError,
@@ -11,6 +13,7 @@ if TYPE_CHECKING:
         ConflictError,
         DamagedStoreError,
         DecisionNeededError,
+        GuardRefused,
         NoLongerKeptError,
         NothingToTakeBackError,
         ParticipantError,
@@ -27,17 +30,20 @@ if TYPE_CHECKING:
         UnsafeStoreError,
         UsageError,
     )
-    from takeback.lessons.lesson import Lesson, Relapse
+    from takeback.lessons.lesson import Lesson
     from takeback.model.history import (
         Author,
         Change,
         GitState,
         Log,
         RecordedCheckpoint,
+        RecordedPlan,
+        RecordedPlanStep,
         RecordedRestore,
         RecordedSession,
         RecordedStep,
         RecordedTurn,
+        Relapse,
     )
     from takeback.model.plan import Plan, PlannedChange, Remark, Report
     from takeback.model.results import (
@@ -49,8 +55,12 @@ if TYPE_CHECKING:
         Usage,
         Verification,
     )
+    from takeback.participants.memory import HowKept
+    from takeback.ports import Participant
     from takeback.project import Project
     from takeback.session import Session, Step, Turn
+    from takeback.work_plans.plan import WorkPlan
+    from takeback.work_plans.step import PlanStep
 
     __version__: str
     AnyPath = str | bytes | os.PathLike[str] | os.PathLike[bytes]
@@ -67,6 +77,7 @@ __all__ = (
     "DamagedStoreError",
     "DecisionNeededError",
     "GitState",
+    "GuardRefused",
     "KeptState",
     "LeftOut",
     "Lesson",
@@ -76,10 +87,13 @@ __all__ = (
     "ParticipantError",
     "PausedError",
     "Plan",
+    "PlanStep",
     "PlannedChange",
     "Project",
     "ProjectIdentityError",
     "RecordedCheckpoint",
+    "RecordedPlan",
+    "RecordedPlanStep",
     "RecordedRestore",
     "RecordedSession",
     "RecordedStep",
@@ -103,16 +117,20 @@ __all__ = (
     "Usage",
     "UsageError",
     "Verification",
+    "WorkPlan",
+    "memory",
     "open",
 )
 
 _PLACES = {
     "project": "Project",
     "session": "Session Step Turn",
-    "lessons.lesson": "Lesson Relapse",
-    "model.history": "Author Change GitState Log RecordedCheckpoint RecordedRestore "
-    "RecordedSession RecordedStep RecordedTurn",
+    "lessons.lesson": "Lesson",
+    "model.history": "Author Change GitState Log RecordedCheckpoint RecordedPlan "
+    "RecordedPlanStep RecordedRestore RecordedSession RecordedStep RecordedTurn Relapse",
     "model.plan": "Plan PlannedChange Remark Report",
+    "work_plans.plan": "WorkPlan",
+    "work_plans.step": "PlanStep",
     "model.results": "Checkpoint Cleanup KeptState LeftOut Status Usage Verification",
 }
 """Which module has a name; all others are errors."""
@@ -130,6 +148,26 @@ def open(path: "AnyPath" = ".", *, home: "AnyPath | None" = None) -> "Project":
 
     chosen = environment.default_home() if home is None else os.path.abspath(os.fsencode(home))
     return Project.open(os.fsencode(path), home=chosen, user_home=environment.user_home())
+
+
+def memory(
+    target: object = None,
+    *,
+    name: str = "memory",
+    read: "Callable[[], Any] | None" = None,
+    write: "Callable[[Any], object] | None" = None,
+    **options: "Unpack[HowKept]",
+) -> "Participant":
+    """What an agent remembers in a program, as a participant: `project.register(memory(notes))`.
+
+    `target` is a mapping, or an object with `get_state` and `set_state`; otherwise `read` and
+    `write` do it. The state is JSON, or `dump` makes bytes of it and `load` reads them.
+    """
+    from takeback.participants.memory import ObjectMemory, of_object
+
+    if read is not None and write is not None:
+        return ObjectMemory(name, read, write, **options)
+    return of_object(target, name, options)
 
 
 def __dir__() -> "list[str]":

@@ -10,7 +10,12 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
     from typing import Any, Protocol, TypedDict
 
+    from takeback.capture.workspace import Workspace
+    from takeback.effects.effect_log import Effects
+    from takeback.history.reader import HistoryReader
+    from takeback.lessons.lessons import Lessons
     from takeback.model.plan import Decisions, Description
+    from takeback.upkeep.upkeep import Upkeep
 
     AnyPath = str | bytes | os.PathLike[str] | os.PathLike[bytes]
     Paths = Iterable[AnyPath]
@@ -25,6 +30,7 @@ if TYPE_CHECKING:
             """Its id."""
 
     Named = str | WithId
+    Only = str | Iterable[str]
 
     class Applied(TypedDict, total=False):
         """How a plan is applied."""
@@ -55,12 +61,46 @@ if TYPE_CHECKING:
 
 
 PUBLIC = """
-    apply checkpoint checkpoints close compare continue_forgetting extract forget gc git_dir id keep
-    kept lessons log on_restore origin plan_redo plan_rollback plan_undo read rebuild recorded
-    recovered redo release rescued rollback root session sessions status turn undo usage usage_by
-    verify
+    apply checkpoint checkpoints close compare continue_forgetting effects extract forget gc
+    git_dir id keep kept lessons log on_restore origin plan_redo plan_rollback plan_undo read
+    rebuild recorded recovered redo register release rescued retry_participants rollback root
+    session sessions status turn undo usage usage_by verify
 """.split()
 """What `dir(project)` lists, and docs/python.md describes."""
+
+
+class Rooms:
+    """The rooms of a project that have verbs of their own."""
+
+    workspace: "Workspace"
+
+    @property
+    def reader(self) -> "HistoryReader":
+        """Reads the log and states, for our own doors."""
+        from takeback.history.reader import HistoryReader
+
+        return HistoryReader(self.workspace)
+
+    @property
+    def lessons(self) -> "Lessons":
+        """What restores taught: list, note, accept, edit and drop."""
+        from takeback.lessons.lessons import Lessons
+
+        return Lessons(self.workspace)
+
+    @property
+    def effects(self) -> "Effects":
+        """What agents did outside the files."""
+        from takeback.effects.effect_log import Effects
+
+        return Effects(self.workspace)
+
+    @property
+    def upkeep(self) -> "Upkeep":
+        """Tends and repairs the store, for our own doors."""
+        from takeback.upkeep.upkeep import Upkeep
+
+        return Upkeep(self.workspace)
 
 
 def name_of(what: "Named") -> str:
@@ -76,6 +116,7 @@ def undo_of(
     shared: bool,
     *,
     by_hunk: bool = False,
+    only: "Only" = (),
 ) -> "Description":
     from takeback.model.plan import Description
 
@@ -90,6 +131,7 @@ def undo_of(
         decide=_decided(decide),
         shared=shared,
         by_hunk=by_hunk,
+        only=only_of(only),
     )
 
 
@@ -100,6 +142,7 @@ def redo_of(
     decide: "Decide",
     *,
     by_hunk: bool = False,
+    only: "Only" = (),
 ) -> "Description":
     from takeback.model.plan import Description
 
@@ -111,13 +154,31 @@ def redo_of(
         paths=paths_of(paths),
         decide=_decided(decide),
         by_hunk=by_hunk,
+        only=only_of(only),
     )
 
 
-def rollback_to(ref: "Named", session: "str | None", paths: "Paths") -> "Description":
+def rollback_to(
+    ref: "Named", session: "str | None", paths: "Paths", only: "Only" = ()
+) -> "Description":
     from takeback.model.plan import Description
 
-    return Description(ROLLBACK, (name_of(ref),), session=session, paths=paths_of(paths))
+    chosen = only_of(only)
+    return Description(
+        ROLLBACK, (name_of(ref),), session=session, paths=paths_of(paths), only=chosen
+    )
+
+
+def only_of(only: "Only") -> "tuple[str, ...]":
+    """What may move: a list, or words with commas between them; nothing means everything."""
+    from takeback.model.participants import EVERY
+
+    words = only.split(",") if isinstance(only, str) else only
+    chosen = tuple(dict.fromkeys(word.strip() for word in words if word.strip()))
+    for word in chosen:
+        if word not in EVERY:
+            raise UsageError(f"`{word}` cannot be moved alone", hint=f"use {', '.join(EVERY)}")
+    return chosen
 
 
 def _decided(decide: "Decide") -> "str | Decisions":

@@ -126,7 +126,11 @@ class Doctor:
             yield from doctor.guarded("git view", (doctor.git_view(s) for s in (store,)))
             yield from doctor.guarded("stat cache", _stat_cache(store, around))
             yield from doctor.guarded("leftovers", _leftovers(store, around))
+            yield from doctor.guarded("rescues", (doctor.rescues(s) for s in (store,)))
             yield from doctor.guarded("agents", (doctor.agents(s) for s in (store,)))
+            yield from doctor.guarded("lessons", (doctor.lessons(s) for s in (store,)))
+            mode = str(Settings(self._home.path, root.id).one("guard.mode").value)
+            yield from doctor.guarded("guard", (doctor.guard(s, mode) for s in (store,)))
             yield from doctor.guarded("restores", (doctor.unfinished(s) for s in (store,)))
             yield from doctor.guarded("clock", (doctor.clock(s, now) for s in (store,)))
         finally:

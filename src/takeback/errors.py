@@ -4,6 +4,7 @@
     ├── UsageError                     2  the call is wrong
     │   └── UnknownReferenceError      2  nothing matches, or several things do
     ├── DecisionNeededError            3  you have to choose; nothing changed
+    │   ├── GuardRefused               3  the guard refused a step or an effect
     │   ├── StalePlanError             3  what a plan touches is not as it was shown
     │   ├── ConflictError              3  others changed what would be taken back
     │   └── ProjectIdentityError       3  this folder may or may not be the one we know
@@ -60,6 +61,8 @@ IN_PYTHON = {
     "`project.verify(set_aside=True)`",
     "gc": "`project.gc()` tries again",
     "gc-to-size": "`project.gc(to_size=SIZE)` deletes the oldest states",
+    "guard-allow": "`takeback guard allow {id}`, in a shell, lets it run",
+    "guard-refusals": "`takeback guard allow`, in a shell, lists them",
     "join": "`takeback relocate --join {id} -C {path!r}`, in a shell, continues its history here",
     "join-anyway": "`takeback relocate --join {id} --yes -C {path!r}`, in a shell, joins it",
     "join-back": "`takeback relocate --join {id} -C {path!r}`, in a shell, brings the old history "
@@ -106,7 +109,11 @@ IN_PYTHON = {
     "undo-shared": "`project.undo({turns!r}, shared=True)` takes it back, whichever session did it",
     "undo-together": "`project.undo({turns!r})` takes back what only these turns share",
     "undo-turn-at": "`takeback.open({path!r}).undo()` takes back its last turn",
+    "participants": "`takeback participant`, in a shell, lists them",
+    "remove-participant": "`takeback participant remove {name}`, in a shell, removes it first",
+    "retry-participant": "`project.retry_participants({name!r})` tries again",
     "verify": "`project.verify()` lists what is damaged",
+    "without-participants": "`project.{verb}(only={only!r})` leaves it out",
     "verify-paths": "`project.verify()` names its paths; check them",
 }
 
@@ -164,6 +171,31 @@ class ProjectIdentityError(DecisionNeededError):
         super().__init__(message, hint=hint)
         self.path = path
         self.project = project
+
+
+class GuardRefused(DecisionNeededError):
+    """The guard refused a step or an effect before it began; nothing was done.
+
+    `effect` is its class, `rule` what decided, `instead` what to do instead, if that is known.
+    `takeback guard allow` with the id in `refusal` lets it run.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        hint: "Hint" = (),
+        reasons: "tuple[Reason, ...]" = (),
+        refusal: str = "",
+        effect: str = "",
+        rule: str = "",
+        instead: str = "",
+    ) -> None:
+        super().__init__(message, hint=hint, reasons=reasons)
+        self.refusal = refusal
+        self.effect = effect
+        self.rule = rule
+        self.instead = instead
 
 
 class StalePlanError(DecisionNeededError):

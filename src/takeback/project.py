@@ -3,7 +3,7 @@
 import os
 
 from takeback import location
-from takeback.arguments import PUBLIC, name_of, paths_of, raw, redo_of, rollback_to, undo_of
+from takeback.arguments import PUBLIC, Rooms, name_of, paths_of, raw, redo_of, rollback_to, undo_of
 from takeback.capture.safe_points import SafePoints
 from takeback.capture.workspace import Workspace
 from takeback.disk.failures import FailingAs
@@ -17,10 +17,8 @@ if TYPE_CHECKING:
     from typing import Self, Unpack
 
     from takeback.agents.resume import Resumed
-    from takeback.arguments import AnyPath, Applied, Decide, Named, Options, Paths, Which
+    from takeback.arguments import AnyPath, Applied, Decide, Named, Only, Options, Paths, Which
     from takeback.history.compare import Comparison
-    from takeback.history.reader import HistoryReader
-    from takeback.lessons.lessons import Lessons
     from takeback.model import history
     from takeback.model.forgotten import Forgotten
     from takeback.model.history import Log, RecordedCheckpoint, RecordedSession, RecordedTurn
@@ -36,18 +34,17 @@ if TYPE_CHECKING:
         Verification,
     )
     from takeback.model.tree import Entry
-    from takeback.ports import Progress
+    from takeback.ports import Participant, Progress
     from takeback.recorder import Recorder
     from takeback.session import Session
     from takeback.undo.restorer import Restorer
     from takeback.upkeep.forget import Forgetter
-    from takeback.upkeep.upkeep import Upkeep
 
 
 _USUAL_LOG = 20
 
 
-class Project:
+class Project(Rooms):
     """A work tree and its history. Thread-safe; use it as a context manager, or call `close`."""
 
     def __init__(self, root: Root, home: Home, instead_of: str = "") -> None:
@@ -59,7 +56,6 @@ class Project:
         return f"<takeback.Project {self.root!r} {self.id}>"
 
     def __dir__(self) -> "list[str]":
-        # The other names are for our own doors, and may change without notice.
         return [*(name for name in object.__dir__(self) if name.startswith("__")), *PUBLIC]
 
     # -- opening ---------------------------------------------------------------------------
@@ -99,10 +95,7 @@ class Project:
         join: "str | None" = None,
         yes: bool = False,
     ) -> "Self":
-        """Let the history of a known project go on in this folder, or begin a new one here.
-
-        `yes` consents to take a history from a folder that it belongs to; it can be joined again.
-        """
+        """Let a known history go on in this folder, or begin a new one; `yes` takes it away."""
         with FailingAs(TakebackError, "nothing was decided"):
             found = location.relocate(path, home=home, user_home=user_home, join=join, yes=yes)
             return cls(found.root, found.home, found.instead_of)
@@ -149,27 +142,6 @@ class Project:
     def _recover(self, died: bool) -> None:
         self.upkeep.recover(died)
 
-    @property
-    def reader(self) -> "HistoryReader":
-        """Reads the log and states, for our own doors."""
-        from takeback.history.reader import HistoryReader
-
-        return HistoryReader(self.workspace)
-
-    @property
-    def lessons(self) -> "Lessons":
-        """What restores taught: list, note, accept, edit and drop."""
-        from takeback.lessons.lessons import Lessons
-
-        return Lessons(self.workspace)
-
-    @property
-    def upkeep(self) -> "Upkeep":
-        """Tends and repairs the store, for our own doors."""
-        from takeback.upkeep.upkeep import Upkeep
-
-        return Upkeep(self.workspace)
-
     # -- recording -------------------------------------------------------------------------
 
     def checkpoint(
@@ -204,28 +176,27 @@ class Project:
         held: bool = True,
         beside: bool = False,
         inside: "str | None" = None,
+        guard: str = "",
         request: "str | None" = None,
     ) -> "Session":
         """Begin a session, or go on with the one that the agent knows by its own `id`.
 
-        `safe_points` says how often checkpoints are made: at each `turn`, around each `step`
-        that may write (the default), or around every `call`. A session that is `held` ends with
-        this process; hooks, which are a process each, hold none. Another process that begins the
-        same one takes it over, and ends its turn; with `beside` it gets one of its own while
-        the first is alive. `inside` is the turn that this agent was started in, such as one of
-        `takeback run`: until the agent ends the session, what it tells of itself goes before
-        what can be told from outside.
+        `safe_points` says how often checkpoints are made: at each `turn`, around each `step` that
+        may write (the default), or every `call`. One that is `held` ends with this process. Another
+        process that begins the same one takes it over, and ends its turn; with `beside` it gets
+        one of its own while the first is alive. `inside` is the turn that this agent was started
+        in: until the session ends, what it tells goes first. `guard` is a mode for its steps.
         """
         from takeback.session import Session
 
-        recorder = self.recorder(safe_points)
+        recorder = self.recorder(safe_points, guard)
         with FailingAs(TakebackError, "nothing was recorded"):
             found = recorder.start_session(
                 agent, id, title, held=held, beside=beside, inside=inside, request=request
             )
         return Session(recorder, self, found)
 
-    def recorder(self, safe_points: "str | None" = None) -> "Recorder":
+    def recorder(self, safe_points: "str | None" = None, guard: str = "") -> "Recorder":
         """Records sessions, turns and steps by their ids, for callers that are a process each."""
         from takeback.recorder import BY_STEP, SAFE_POINTS, Recorder
 
@@ -234,7 +205,7 @@ class Project:
         if setting not in SAFE_POINTS:
             rules.report_setting(f"`recording.safe_points` cannot be `{setting}`")
             setting = BY_STEP
-        return Recorder(self.workspace, safe_points or setting, self.schedule_gc)
+        return Recorder(self.workspace, safe_points or setting, self.schedule_gc, guard)
 
     # -- the log ---------------------------------------------------------------------------
 
@@ -299,20 +270,13 @@ class Project:
     def read(
         self, ref: "str | None", path: "AnyPath", *, inside: "AnyPath" = b""
     ) -> "Iterator[bytes]":
-        """What a file held in a state, piece by piece; `@` or None is now.
-
-        Every byte is verified by the end. An error about the path comes at once.
-        """
+        """What a file held in a state, piece by piece, verified by the end; `@` is now."""
         return self.reader.read(ref, os.fsencode(path), os.fsencode(inside))
 
     def rescued(
         self, restore: str, path: "AnyPath", *, inside: "AnyPath" = b""
     ) -> "Iterator[bytes]":
-        """What somebody saved while a restore ran, and is in the store only, piece by piece.
-
-        `restore` is the id of the restore, or the beginning of it. An error about the path comes
-        at once.
-        """
+        """What somebody saved while a restore ran, and is in the store only, piece by piece."""
         from takeback.undo import rescue
 
         with FailingAs(TakebackError, "the store could not be read"):
@@ -359,11 +323,13 @@ class Project:
         decide: "Decide" = "",
         shared: bool = False,
         by_hunk: bool = False,
+        only: "Only" = (),
         inside: "AnyPath" = b"",
         minutes: int = MINUTES,
     ) -> "Plan":
         """What `undo` would do, `by_hunk` with the hunks of each text; nothing is written."""
-        what = undo_of(turn, session, whole_session, paths, decide, shared, by_hunk=by_hunk)
+        which = (turn, session, whole_session, paths, decide, shared)
+        what = undo_of(*which, by_hunk=by_hunk, only=only)
         return self._plan(what.replace(minutes=minutes), inside)
 
     def plan_redo(
@@ -374,10 +340,12 @@ class Project:
         paths: "Paths" = (),
         decide: "Decide" = "",
         by_hunk: bool = False,
+        only: "Only" = (),
         inside: "AnyPath" = b"",
     ) -> "Plan":
         """What `redo` would do. The tree is looked at, and nothing in it is written."""
-        return self._plan(redo_of(turn, session, paths, decide, by_hunk=by_hunk), inside)
+        what = redo_of(turn, session, paths, decide, by_hunk=by_hunk, only=only)
+        return self._plan(what, inside)
 
     def plan_rollback(
         self,
@@ -385,14 +353,16 @@ class Project:
         *,
         session: "str | None" = None,
         paths: "Paths" = (),
+        only: "Only" = (),
         inside: "AnyPath" = b"",
         minutes: int = MINUTES,
     ) -> "Plan":
         """What `rollback` would do. The tree is looked at, and nothing in it is written."""
-        return self._plan(rollback_to(ref, session, paths).replace(minutes=minutes), inside)
+        what = rollback_to(ref, session, paths, only)
+        return self._plan(what.replace(minutes=minutes), inside)
 
     def planned(self, plan: str) -> "Plan":
-        """A plan that was shown, by its id, as it is made now; for our own doors."""
+        """A plan that was shown, as it is made now; for our own doors."""
         with FailingAs(TakebackError, "nothing was planned"), self.workspace.held():
             return self._restorer(b"").plan_again(plan)
 
@@ -419,6 +389,7 @@ class Project:
         paths: "Paths" = (),
         decide: "Decide" = "",
         shared: bool = False,
+        only: "Only" = (),
         inside: "AnyPath" = b"",
         **options: "Unpack[Options]",
     ) -> "Report":
@@ -430,7 +401,7 @@ class Project:
         where turns are looked for; `whole_session` takes back all that one did. `shared` takes
         along what may be another session's.
         """
-        what = undo_of(turn, session, whole_session, paths, decide, shared)
+        what = undo_of(turn, session, whole_session, paths, decide, shared, only=only)
         return self._carry_out(inside, lambda restorer: restorer.carry_out(what, **options))
 
     def redo(
@@ -440,11 +411,12 @@ class Project:
         session: "str | None" = None,
         paths: "Paths" = (),
         decide: "Decide" = "",
+        only: "Only" = (),
         inside: "AnyPath" = b"",
         **options: "Unpack[Options]",
     ) -> "Report":
         """Put back what was undone last, or the turn that is named."""
-        what = redo_of(turn, session, paths, decide)
+        what = redo_of(turn, session, paths, decide, only=only)
         return self._carry_out(inside, lambda restorer: restorer.carry_out(what, **options))
 
     def rollback(
@@ -453,15 +425,26 @@ class Project:
         *,
         session: "str | None" = None,
         paths: "Paths" = (),
+        only: "Only" = (),
         inside: "AnyPath" = b"",
         **options: "Unpack[Options]",
     ) -> "Report":
         """Bring everything, or some paths, back to a state, exactly, whoever changed it since.
 
-        With a `session`, `@~N` counts its turns only.
+        With a `session`, `@~N` counts its turns only. `only` says what may move.
         """
-        what = rollback_to(ref, session, paths)
+        what = rollback_to(ref, session, paths, only)
         return self._carry_out(inside, lambda restorer: restorer.carry_out(what, **options))
+
+    def register(self, participant: "Participant") -> None:
+        """Let state beside the files move with them, as long as this project is open here."""
+        with FailingAs(TakebackError, "nothing was registered"), self.workspace.held():
+            self.workspace.participants.register(participant)
+
+    def retry_participants(self, name: str = "") -> "tuple[Reason, ...]":
+        """Repeat what restores decided about participants and could not do; what became of it."""
+        with FailingAs(TakebackError, "nothing was changed"), self.workspace.held():
+            return tuple(self.workspace.participants.go_on(name=name))
 
     def on_restore(self, listener: "Callable[[Report], None]") -> None:
         """Call `listener` after each restore that this project makes, without the lock."""

@@ -31,6 +31,7 @@ BY_TURN, BY_STEP, BY_CALL = "turn", "step", "call"
 SAFE_POINTS = (BY_TURN, BY_STEP, BY_CALL)
 """How often: at turns only; also around steps that may write; around every step."""
 
+_GUARDS = ("off", "watch", "ask", "autopilot")
 _SWITCH = "recording.on"
 _WATCH = "watch"
 _LONGEST_LABEL = 4000
@@ -47,8 +48,11 @@ class Recorder(Pausing):
         work: "Workspace",
         safe_points: str = BY_STEP,
         schedule_gc: "Callable[[], object]" = bool,
+        guard: str = "",
     ) -> None:
         super().__init__(work)
+        self.guard = _one_of(guard, ("", *_GUARDS), "a mode of the guard")
+        """The mode that a harness chose; empty for that of the settings."""
         self._schedule_gc = schedule_gc
         self._safe_points = _one_of(safe_points, SAFE_POINTS, "a choice of safe points")
 
@@ -117,7 +121,7 @@ class Recorder(Pausing):
                 return
             self._reopen_session(row)
             place = Place(session, parents=(row.opened,), title=f"end of session {session}")
-            seen = self._look(place, {session: at}, at)
+            seen = self._look(place, {session: at}, at, boundary=True)
             facts = self._all_ended(row, at, seen, at)
             said: dict[str, Json] = {"session": session, "ended": at, **facts_of(seen, at)}
             parents = (row.opened, seen.cursor)
@@ -212,7 +216,7 @@ class Recorder(Pausing):
                 early = (self._late_turn(row, label=_label(label), began=began, git=git),)
             turn = early[0].id if early else _new_id()
             place = Place(session, parents=(row.opened,), title=f"before turn {turn}")
-            seen = self._look(place, closing, at, late=early)
+            seen = self._look(place, closing, at, late=early, boundary=True)
             ending, git = self._ending(over, seen, at), self._work.git_facts()
             facts = ending.of_turns(running, words.INTERRUPTED, git) + ending.of_steps(late)
             if early and self._ledger.turns.find(turn) is not None:
@@ -255,7 +259,8 @@ class Recorder(Pausing):
                 return None
             self._reopen_session(row)
             title = f"turn {turn.id} goes on"
-            seen = self._look(Place(session, turn.id, None, (turn.opened,), title), {}, at)
+            place = Place(session, turn.id, None, (turn.opened,), title)
+            seen = self._look(place, {}, at, boundary=True)
             git = self._work.git_facts()
             del git["git"]
             said: dict[str, Json] = {"turn": turn.id, **facts_of(seen, at), **git}
@@ -265,9 +270,18 @@ class Recorder(Pausing):
             return turn.id
 
     def end_turn(
-        self, turn: str, status: str, *, ended: "int | None" = None, request: "str | None" = None
+        self,
+        turn: str,
+        status: str,
+        *,
+        ended: "int | None" = None,
+        request: "str | None" = None,
+        also: "tuple[NewEvent, ...]" = (),
     ) -> None:
-        """The agent stopped. A turn that is over already stays as it is."""
+        """The agent stopped. A turn that is over already stays as it is.
+
+        What `also` happened with its end is recorded together with it.
+        """
         _require_end(status)
         at = time.time_ns()
         over = min(ended, at) if ended is not None else at
@@ -278,10 +292,18 @@ class Recorder(Pausing):
                 return
             self._reopen_session(self._ledger.sessions.of(row))
             place = Place(turn=turn, parents=(row.opened,), title=f"after turn {turn}")
-            seen = self._look(place, {turn: over}, at)
+            seen = self._look(place, {turn: over}, at, boundary=True)
             ending, git = self._ending(over, seen, at), self._work.git_facts()
-            facts = ending.of_turns([row], status, git, request)
+            facts = [*ending.of_turns([row], status, git, request), *also]
             self._conclude(facts, at, over, turns=[row.number])
+        self.find_relapses(turn, is_over=True)
+
+    def find_relapses(self, turn: str, *, is_over: bool = False) -> None:
+        """Record whether a turn brought back what was taken back."""
+        if self._ledger.lessons.has_taken():
+            from takeback.lessons import relapses
+
+            relapses.find(self._work, turn, is_over=is_over)
 
     def end_interrupted(self, but: str = "") -> None:
         """End the turns that were interrupted inside an agent, except in one session."""
@@ -308,11 +330,14 @@ class Recorder(Pausing):
         missed: bool = False,
         began: "int | None" = None,
         about: "Mapping[str, str] | None" = None,
+        effects: "Mapping[str, Json] | None" = None,
+        captures: bool = False,
         request: "str | None" = None,
     ) -> str:
         """A tool is about to be called. It may start when this returns.
 
-        `about` may tell the `model`, the `permission_mode` and the `agent_version`.
+        `about` may tell the `model`, the `permission_mode` and the `agent_version`; `effects` what
+        it would do outside. With `captures`, a checkpoint comes first, whatever the settings say.
 
         One that was `missed` has run by now, and `began` then, if anybody knows; what it did is
         found by the look at its end.
@@ -342,6 +367,7 @@ class Recorder(Pausing):
                 "summary": summary,
                 "paths": inside,
                 **{key: tools.one_line(value) for key, value in (about or {}).items() if value},
+                **(effects or {}),
             }
             if cwd is not None:
                 said["cwd"] = cwd.decode("utf-8", "surrogateescape")
@@ -349,7 +375,7 @@ class Recorder(Pausing):
             if missed:
                 said |= {"missed": True} if began is None else {"began": began}
             # The first step ends the time in which the turn was its own window.
-            elif self._is_safe_point(chosen) or (row.whole and not row.steps):
+            elif captures or self._is_safe_point(chosen) or (row.whole and not row.steps):
                 title = f"before {said['tool']} in turn {turn}"
                 place = Place(None, turn, None, (row.opened,), title)
                 seen = self._look(place, {}, at, whole=row.status != words.RUNNING)
@@ -403,11 +429,14 @@ class Recorder(Pausing):
 
         return step_details.of_input(self._work, tool, tools.kind_of(tool), given)[0]
 
-    def refuse_step(self, step: str) -> None:
-        """A step never began: what changed since the dialog came is not its own."""
+    def refuse_step(self, step: str, *, is_ours: bool = False) -> None:
+        """A step never began: what changed since the dialog came is not its own.
+
+        It is `ours` to refuse if the guard says so, before any dialog.
+        """
         with _SAFELY, self._work.held():
             row = self._to_close(step, events.STEP_ENDED, None)
-            if row is not None and row.status == words.WAITING:
+            if row is not None and (is_ours or row.status == words.WAITING):
                 at = time.time_ns()
                 over = self._ending(at, None, at).of_steps([row], words.REFUSED)
                 self._conclude(over, at, at, steps=[row.number])
@@ -474,6 +503,9 @@ class Recorder(Pausing):
             own = own.replace(payload={**own.payload, **code, **envelope}, detail=detail)
             facts = [*ending.of_steps(inside), own]
             self._conclude(facts, at, over, steps=[each.number for each in (row, *inside)])
+            from takeback.effects import rescue
+
+            rescue.after(self._work, step)
 
     def _to_close(self, step: str, kind: str, request: "str | None") -> "StepRow | None":
         """The step, if it is still open and this is no retry."""

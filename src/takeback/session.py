@@ -13,8 +13,10 @@ if TYPE_CHECKING:
     from takeback.model.history import RecordedTurn
     from takeback.model.plan import Report
     from takeback.model.results import Checkpoint
+    from takeback.participants.memory import SessionMemory
     from takeback.project import Project
     from takeback.recorder import Recorder
+    from takeback.work_plans.plan import WorkPlan
 
     AnyPath = str | bytes | os.PathLike[str] | os.PathLike[bytes]
 
@@ -72,6 +74,17 @@ class Session:
         )
         return Turn(self._recorder, self._project, id)
 
+    def plan(self, label: str, *, id: str = "", yes: bool = False) -> "WorkPlan":
+        """Work in steps, each of which is undone if it fails.
+
+        With an `id` of the program's own, the plan goes on after the program was started again: a
+        step that was left half done is undone now, and steps with a `key` are not done twice. `yes`
+        consents to undo what may not be the step's.
+        """
+        from takeback.work_plans.plan import WorkPlan
+
+        return WorkPlan.begin(self, self._project, self._recorder, label, id, yes=yes)
+
     def undo(
         self,
         *,
@@ -105,6 +118,14 @@ class Session:
             asker=self.id,
             request=request,
         )
+
+    @property
+    def memory(self) -> "SessionMemory":
+        """What the agent remembers: JSON values by key, which a rollback rewinds."""
+        from takeback.participants.memory import SessionMemory
+
+        work = self._project.workspace
+        return SessionMemory(lambda: work.ledger, work.held, self.id)
 
     def lessons(self, prompt: str = "", paths: "Iterable[AnyPath]" = ()) -> "tuple[Lesson, ...]":
         """The lessons that matter most for a prompt and some paths: five at most.
@@ -161,6 +182,8 @@ class _Work:
         kind: "str | None" = None,
         paths: "Iterable[AnyPath] | None" = None,
         cwd: "AnyPath | None" = None,
+        effect: str = "",
+        inverse: str = "",
         request: "str | None" = None,
     ) -> "Step":
         """A tool is about to be called with what is `given`; it may start when this returns.
@@ -169,23 +192,73 @@ class _Work:
         they are told. Relative paths begin at `cwd`, by default the root of the project. A step
         inside a step is a sub-agent's, for instance. If another process took back what this turn
         did, or other files of its session, the next step raises `RolledBack`, once.
+
+        `effect` is the class of what the tool does outside the files, such as `irreversible`, and
+        `inverse` the command that reverses it; else the guard judges the call. In a mode that
+        refuses the call, this raises `GuardRefused`, and nothing begins.
         """
         from os import fsencode
 
+        from takeback.effects import guarding, harness
+        from takeback.effects.verdict import DENY
+
         turn, parent = self._inside
+        work, folder = self._project.workspace, None if cwd is None else fsencode(cwd)
         with self._recorder.together():
             self._recorder.require_going_on(turn)
+            decision = harness.decide(
+                work,
+                turn,
+                tool,
+                given or {},
+                kind=kind,
+                effect=effect,
+                inverse=inverse,
+                cwd=folder,
+                mode=self._recorder.guard,
+            )
             id = self._recorder.start_step(
                 turn,
                 tool,
                 given or {},
                 kind=kind,
                 paths=None if paths is None else [fsencode(path) for path in paths],
-                cwd=None if cwd is None else fsencode(cwd),
+                cwd=folder,
                 parent=parent,
+                effects=guarding.step_facts(work, decision),
+                captures=decision is not None and decision.verdict.captures,
                 request=request,
             )
+            if decision is not None and guarding.save(work, decision, id)[1] == DENY:
+                self._recorder.refuse_step(id, is_ours=True)
+                raise harness.refused(work, decision, turn)
         return Step(self._recorder, self._project, id, turn, given)
+
+    def effect(
+        self,
+        kind: str,
+        target: str,
+        *,
+        reversible: "bool | None" = None,
+        effect: str = "",
+        inverse: str = "",
+        host: str = "",
+        request: "str | None" = None,
+    ) -> str:
+        """Record that something outside the files is about to be done; the id of the effect.
+
+        `turn.effect("http", "POST /users", reversible=False)`: call it before you do it. It is
+        irreversible unless it is `reversible` or has an `inverse`, the command that reverses it;
+        `effect` names its class instead. In a mode that refuses it, this raises `GuardRefused`.
+        """
+        from takeback.effects import harness
+
+        told = harness.as_outside(
+            kind, target, reversible=reversible, effect=effect, inverse=inverse, host=host
+        )
+        work, mode = self._project.workspace, self._recorder.guard
+        with self._recorder.together():
+            return harness.report(work, self._inside, told, mode=mode, request=request)
 
     def end(
         self,

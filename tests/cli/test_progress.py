@@ -67,8 +67,10 @@ def test_a_long_restore_shows_how_far_it_is(tree: Path, home: Path) -> None:
     shop.project.close()
     words = [sys.executable, "-c", SLOW, "-C", str(tree), "undo"]
     terminal = Terminal(words, columns=60)
+    text = (terminal.expect(b"puts it back") + b"puts it back").decode()
+    terminal.expect(b"Why?")
+    terminal.type(b"\r")
     assert terminal.status() == 0
-    text = terminal.seen.decode()
     terminal.close()
     shown = [part for part in text.split("\r\x1b[K") if " left" in part]
     assert any(part.startswith("changing files") for part in shown), text

@@ -397,11 +397,12 @@ def test_a_yes_is_a_yes(shop: Shop, terminal: Callable[..., Terminal], answer: b
     assert b"src/validate.py" in shown
     screen.type(answer)
     screen.expect(b"Took back")
+    screen.type(b"\r")
     assert screen.status() == 0
     assert not (shop.tree / "src/validate.py").exists()
     # What was shown is not shown again.
     assert "src/validate.py" not in seen(screen)
-    assert seen(screen).endswith("`takeback redo` puts it back\n")
+    assert "`takeback redo` puts it back\nWhy?" in seen(screen)
 
 
 @pytest.mark.parametrize("answer", [b"\r", b"n\r", b"yes please\r", b"\xff\r", b"\x04"])
@@ -444,15 +445,38 @@ def test_what_changes_meanwhile_is_not_overwritten(
     assert not differences(before, shop.picture())
 
 
-def test_a_clean_undo_asks_nothing_on_a_terminal(
-    shop: Shop, terminal: Callable[..., Terminal]
+@pytest.mark.parametrize("answer", [b"\r", b"\x04", b"\x03"])
+def test_a_clean_undo_only_asks_why(
+    shop: Shop, terminal: Callable[..., Terminal], answer: bytes
 ) -> None:
-    """The newest turn goes without a question, also where one could be asked."""
+    """The newest turn goes without a question; the reason is asked for when that is done."""
     shop.validation()
     screen = terminal("undo")
-    assert screen.status() == 0
     screen.expect(b"puts it back")
+    screen.expect(b"Why?")
     assert not (shop.tree / "src/validate.py").exists()
+    screen.type(answer)
+    assert screen.status() == 0
+    assert shop.project.lessons.list() == ()
+
+
+def test_the_reason_that_was_typed_is_a_lesson(
+    shop: Shop, terminal: Callable[..., Terminal]
+) -> None:
+    """The log has it, too; with `--because` nobody is asked, and a redo needs no reason."""
+    shop.validation()
+    screen = terminal("undo")
+    screen.expect(b"Why?")
+    screen.type(b"it rejects  free orders\r")
+    screen.expect(b"takeback lessons drop")
+    assert screen.status() == 0
+    (lesson,) = shop.project.lessons
+    assert (lesson.text, lesson.source) == ("it rejects free orders", "user")
+    assert f"Because  {lesson.text}\n" in shop("why", lesson.turns[0]).out
+    for words in (("redo",), ("undo", "--because", "again")):
+        screen = terminal(*words)
+        assert screen.status() == 0
+        assert b"Why?" not in screen.seen
 
 
 def test_nobody_is_asked_who_does_not_see_the_preview(shop: Shop) -> None:

@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 import program
+import takeback
 from takeback.capture import project_rules
 from takeback.cli.app import COMMANDS
 from takeback.cli.vocabulary import ALIASES
@@ -393,6 +394,24 @@ def _sessions(cli: Cli, _shop: Path, _home: Path) -> dict[str, object]:
     return cli("sessions", "--json").json()
 
 
+def _push(shop: Path, home: Path) -> None:
+    with takeback.open(shop, home=home) as project:
+        session = project.session(agent="claude-code")
+        session.turn("push it").effect("push", "git push origin main", reversible=False)
+
+
+def _effects(cli: Cli, shop: Path, home: Path) -> dict[str, object]:
+    _push(shop, home)
+    return cli("effects", "--json").json()
+
+
+def _guard(cli: Cli, shop: Path, home: Path) -> dict[str, object]:
+    cli("guard", "autopilot")
+    with pytest.raises(takeback.GuardRefused):
+        _push(shop, home)
+    return cli("guard", "--json").json()
+
+
 def _diff(cli: Cli, shop: Path, _home: Path) -> dict[str, object]:
     cli("checkpoint")
     write(shop / "src/other.py", "other\n")
@@ -485,6 +504,12 @@ def _uninstall(cli: Cli, shop: Path, home: Path) -> dict[str, object]:
     return cli("uninstall", "claude-code", "--project", "--json").json()
 
 
+def _lessons(cli: Cli, _shop: Path, _home: Path) -> dict[str, object]:
+    cli("run", "--", "sh", "-c", "echo new > src/new.py; false")
+    cli("undo", "--because", "the tests fail")
+    return cli("lessons", "--json").json()
+
+
 def _errors(cli: Cli, _shop: Path, _home: Path) -> dict[str, object]:
     cli("checkpoint")
     answer = cli("extract", "@~9", "elsewhere", "--json")
@@ -527,6 +552,9 @@ ANSWERS: dict[str, Callable[[Cli, Path, Path], dict[str, object]]] = {
     "takeback uninstall": _uninstall,
     "takeback pause": lambda cli, _shop, _home: cli("pause", "--json").json(),
     "takeback resume": lambda cli, _shop, _home: cli("resume", "--json").json(),
+    "takeback effects": _effects,
+    "takeback lessons": _lessons,
+    "takeback guard": _guard,
     "takeback off": lambda cli, _shop, _home: cli("off", "--json").json(),
     "takeback on": lambda cli, _shop, _home: cli("on", "--json").json(),
     "takeback completion": lambda cli, _shop, _home: cli("completion", "fish", "--json").json(),

@@ -31,6 +31,7 @@ PUBLIC = (
     "DamagedStoreError",
     "DecisionNeededError",
     "GitState",
+    "GuardRefused",
     "KeptState",
     "LeftOut",
     "Lesson",
@@ -40,10 +41,13 @@ PUBLIC = (
     "ParticipantError",
     "PausedError",
     "Plan",
+    "PlanStep",
     "PlannedChange",
     "Project",
     "ProjectIdentityError",
     "RecordedCheckpoint",
+    "RecordedPlan",
+    "RecordedPlanStep",
     "RecordedRestore",
     "RecordedSession",
     "RecordedStep",
@@ -67,6 +71,8 @@ PUBLIC = (
     "Usage",
     "UsageError",
     "Verification",
+    "WorkPlan",
+    "memory",
     "open",
 )
 
@@ -159,7 +165,7 @@ def drawn_errors() -> dict[str, tuple[str, int]]:
     drawn: dict[str, tuple[str, int]] = {}
     above = {0: "Exception"}
     for line in (errors.__doc__ or "").splitlines():
-        if match := re.match(r"([ │├└─]*)(\w+Error|RolledBack) +(\d) ", line):
+        if match := re.match(r"([ │├└─]*)(\w+Error|RolledBack|GuardRefused) +(\d) ", line):
             depth = len(match[1]) // 4
             above[depth] = match[2]
             drawn[match[2]] = (above[depth - 1], int(match[3]))

@@ -14,7 +14,9 @@ DOOR = "disk/operations.py"
 # Modules that may change the disk by themselves, each with the reason.
 ALLOWED = {
     "cli/commands/demo.py": "plays the user, who edits files in a throw-away project",
-    "testing.py": "plays an agent in a throw-away project",
+    "testing/participant_suite.py": "makes throw-away folders, one for each promise",
+    "testing/sandbox.py": "plays an agent in a throw-away project",
+    "testing/shelves.py": "keeps what tests of participants capture",
     "hooks/trial.py": "plays an agent in a throw-away project",
 }
 

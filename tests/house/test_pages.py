@@ -14,7 +14,7 @@ import pages
 import wheels
 from pages import ROOT, Stage
 
-PYTHON = ("docs/python.md", "docs/log.md", "docs/undo.md")
+PYTHON = ("docs/python.md", "docs/plans.md", "docs/log.md", "docs/undo.md")
 RUN = ("README.md", "docs/start.md", "docs/howto.md")
 
 

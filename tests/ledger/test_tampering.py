@@ -11,11 +11,15 @@ from typing import Any
 
 import pytest
 
+import takeback
 from spoken import spoken
+from takeback.effects import rescue
 from takeback.errors import DamagedStoreError, NewerStoreError, OldStoreError
 from takeback.hooks import helper
 from takeback.ledger import events, schema
 from takeback.ledger.events import NewEvent
+from takeback.model.effects import DELETE, Judgement, Target
+from takeback.model.reasons import Reason
 from takeback.project import Project
 
 ROOT = Path(__file__).parents[2]
@@ -33,6 +37,37 @@ def ledger_of(home: Path) -> Path:
     """The one ledger of a home folder."""
     (ledger,) = home.glob("projects/*/ledger.db")
     return ledger
+
+
+def _rescue(project: Project, step: str, path: Path) -> None:
+    """Save a file that is about to be deleted."""
+    target = Target(os.fsencode(path), DELETE)
+    judged = Judgement("destructive", "test", Reason("test"), targets=(target,))
+    with project.workspace.held():
+        rescue.before(project.workspace, step, judged)
+
+
+EFFECT = [
+    "k" * 12, "irreversible", "push", "git push", "host", "git push -d", "push",
+]  # fmt: skip
+REFUSAL: dict[str, Any] = {
+    "refusal": "m" * 12, "verdict": "deny", "tool": "Bash", "summary": "git push",
+    "class": "opaque", "rule": "rule", "reason": {"code": "x"}, "instead": "ask",
+    "trace": "12345678", "why": "guard", "restores": [],
+}  # fmt: skip
+
+
+def _guard(project: takeback.Project, session: str, turn: str) -> None:
+    """What a guard says."""
+    guard = [
+        (events.EFFECT_REPORTED, {"turn": turn, "effects": [EFFECT]}),
+        (events.CALL_REFUSED, {"session": session, "turn": turn, **REFUSAL}),
+        (events.GUARD_ALLOWED, {"refusal": REFUSAL["refusal"], "scope": "once"}),
+        (events.EFFECT_REPORTED, {"turn": turn, "allowed": REFUSAL["refusal"]}),
+        (events.GUARD_MODE_SET, {"before": "watch", "after": "ask", "by": "ana"}),
+    ]
+    for kind, facts in guard:
+        project.workspace.ledger.record(NewEvent(kind, facts, 1))
 
 
 class Original:
@@ -59,9 +94,18 @@ class Original:
                         (folder / "outside").write_text("after\n")
                     turn.step("Bash", {"command": "make &"}).detach()
                     turn.step("Bash", {"command": "ls"}).end(output="a b", exit_code=0)
-                    with turn.step("Bash", {"command": "rm big"}):
+                    with turn.step("Bash", {"command": "rm big"}) as step:
+                        _rescue(project, step.id, self.tree / "big")
                         (self.tree / "big").unlink()
+                project.register(takeback.memory({"k": 1}))
+                session.memory["plan"] = ["one"]
+                with (
+                    session.plan("all of it", id="p") as plan,
+                    plan.step("a part", key="k") as part,
+                ):
+                    part.result = {"n": 1}
                 with session.turn("again"):
+                    session.memory["plan"] = ["two"]
                     (self.tree / ".git" / "refs" / "heads" / "main").write_text("2" * 40 + "\n")
             project.checkpoint("last", request="r3")
             project.undo(because="it was wrong", request="r4", yes=True)
@@ -85,6 +129,9 @@ class Original:
                     "taken": 2,
                 }
                 project.workspace.ledger.record(NewEvent(events.RELAPSE_SEEN, seen, 1))
+                left = {"restore": "nmnmnmnm", "moves": [["box", "not-aborted", "gone"]]}
+                project.workspace.ledger.record(NewEvent(events.PARTICIPANTS_MOVED, left, 1))
+                _guard(project, session.id, turn.id)
                 trimmed = {"checkpoints": [], "why": "age"}
                 project.workspace.ledger.record(NewEvent(events.HISTORY_TRIMMED, trimmed, 2))
 

@@ -21,6 +21,7 @@ from faults.injection import Strike
 from marked import MARK, STAGE, plant, search
 from spoken import spoken
 from takeback.disk import operations
+from takeback.effects import care
 from takeback.ledger.ledger import Ledger
 from takeback.upkeep import forget
 from takeback.upkeep import search as proof
@@ -80,6 +81,8 @@ PLACES = {
     "a step": "table steps",
     "a title": "table sessions",
     "a reason": "table restores",
+    "a lesson": "table lessons",
+    "a relapse": "table relapses",
     "a label": "table checkpoints",
     "a path": "table paths",
     "a file outside": "table outside",
@@ -92,6 +95,9 @@ PLACES = {
     "the stat cache": "index: plain",
     "refs": "packed-refs",
     "a folder of a restore": "left in the tree",
+    "a rescued file": "rescue/",
+    "a rescued name": ".list",
+    "a rescue": "table rescues",
     "the hash of a content": "sha256 of",
     "the id of a content": "blob of",
 }
@@ -148,7 +154,8 @@ def _nothing(*_args: object, **_options: object) -> None:
 
 
 LEFT_OUT: dict[str, tuple[object, str, object]] = {
-    "old packs and caches stay": (forget.Forgetting, "_clean", forget.Forgetting.publish),
+    "old packs and caches stay": (forget.Forgetting, "_clean", lambda each, _: each.publish()),
+    "rescued files stay": (care, "forget", lambda *_, **__: 0),
     "the ledger is not written anew": (Ledger, "shrink", lambda _ledger: ""),
     "the note stays": (forget.Forgetting, "_end", _nothing),
 }

@@ -14,9 +14,13 @@ from faults.injection import Recorder, Strike
 from faults.report import FULL, SECONDS, noted, stage
 from oracle import Picture
 from spoken import spoken
+from takeback import Project, Turn
 from takeback.disk import operations
+from takeback.effects import rescue
 from takeback.errors import TakebackError
+from takeback.model.effects import DELETE, Judgement, Target
 from takeback.model.ids import is_stage
+from takeback.model.reasons import Reason
 
 KINDS = ("kill", "ENOSPC", "EIO", "EACCES", "interrupt")
 SHARE = {"kill": 8, "ENOSPC": 4, "EIO": 3, "EACCES": 3, "interrupt": 3}
@@ -36,7 +40,7 @@ class World:
         self.folders = [folder / name for name in ("tree", "one", "two")]
         self.tree, one, _ = self.folders
         for each in self.folders:
-            each.mkdir()
+            each.mkdir(exist_ok=True)
         (self.tree / "inside").write_bytes(b"inside\n")
         (one / "rc").write_bytes(b"old\n" * 9)
         (one / "rc").chmod(0o640)
@@ -61,11 +65,16 @@ class World:
             project.checkpoint()
             session = project.session("claude", id="own", held=False)
             paths = [str(one / "rc"), str(two / "made"), "inside"]
-            with session.turn("edit", whole=False) as turn, turn.step("Edit", {"files": paths}):
-                (tree / "inside").write_bytes(b"changed\n")
-                (one / "rc").write_bytes(b"new\n")
-                (one / "rc").chmod(0o600)
-                (two / "made").write_bytes(b"made\n")
+            with session.turn("edit", whole=False) as turn:
+                with turn.step("Edit", {"files": paths}):
+                    (tree / "inside").write_bytes(b"changed\n")
+                    (one / "rc").write_bytes(b"new\n")
+                    (one / "rc").chmod(0o600)
+                    (two / "made").write_bytes(b"made\n")
+                self._destroy(project, turn)
+
+    def _destroy(self, project: Project, turn: Turn) -> None:
+        """Nothing more in this one."""
 
     def now(self) -> Places:
         """What is in the three folders, but for what is staged."""
@@ -77,6 +86,10 @@ class World:
             # The root itself is there, too; its mode is of no interest.
             found.append(dict(entries))
         return tuple(found)
+
+    def redone(self) -> Places:
+        """What a redo makes of it."""
+        return self.after
 
     def reset(self) -> None:
         """Put everything back to where it was before the undo."""
@@ -158,9 +171,45 @@ class World:
             if self.now() != self.before:
                 tell({"wrong": "trying again did not take it back"})
             project.redo(yes=True)
-            if self.now() != self.after:
+            if self.now() != self.redone():
                 tell({"wrong": "redo did not put it back"})
         tell({"judged": True})
+
+
+class Destroyed(World):
+    """The same, and the turn destroyed a large file, `.git`, and a folder beside the project."""
+
+    def __init__(self, folder: Path) -> None:
+        big, git, beside = (folder / each for each in ("tree/big", "tree/.git", "one/beside"))
+        for each in (git / "refs" / "heads", beside / "deep"):
+            each.mkdir(parents=True)
+        (git / "HEAD").write_text("ref: refs/heads/main\n")
+        (beside / "deep" / "notes").write_bytes(b"notes\n")
+        (beside / "link").symlink_to("deep/notes")
+        big.touch()
+        os.truncate(big, 17 << 20)
+        super().__init__(folder)
+
+    def _destroy(self, project: Project, turn: Turn) -> None:
+        tree, one, _ = self.folders
+        doomed = [tree / "big", tree / ".git", one / "beside"]
+        targets = [Target(os.fsencode(path), DELETE, is_recursive=True) for path in doomed]
+        judged = Judgement("destructive", "test", Reason("test"), targets=tuple(targets))
+        work = project.workspace
+        with turn.step("Bash", {}) as step:
+            with work.held():
+                rescue.before(work, step.id, judged)
+            doomed[0].unlink()
+            for folder in doomed[1:]:
+                shutil.rmtree(folder)
+        with work.held():
+            rescue.after(work, step.id)
+
+    def redone(self) -> Places:
+        """What came from the rescue stays: nothing else would have it."""
+        for path in ("tree/big", "tree/.git/HEAD", "one/beside/deep/notes", "one/beside/link"):
+            assert (self.folder / path).lstat()
+        return self.now()
 
 
 def _strike(kind: str, step: int, tell: Tell) -> Strike:
@@ -177,6 +226,23 @@ def test_before_or_after(kind: str) -> None:
         steps = len(world.steps())
         apart = 1 if FULL else max(1, steps // SHARE[kind])
         for step in range(1 + KINDS.index(kind) % apart, steps + 1, apart):
+            wrong += [f"{kind} at {step}: {what}" for what in world.play(kind, step)]
+            played += 1
+        note["steps"], note["faults"], note["wrong"] = steps, played, len(wrong)
+    assert played
+    assert not wrong, "\n".join(wrong)
+
+
+@pytest.mark.timeout(SECONDS)
+@pytest.mark.parametrize("kind", ["kill", "ENOSPC"])
+def test_before_or_after_with_what_was_rescued(kind: str) -> None:
+    """What no checkpoint held comes back with the rest, or nothing does."""
+    wrong, played = [], 0
+    with stage() as folder, noted(scenario="rescue", fault=kind, sync=True) as note:
+        world = Destroyed(folder)
+        steps = len(world.steps())
+        apart = 1 if FULL else max(1, 2 * steps // SHARE[kind])
+        for step in range(1, steps + 1, apart):
             wrong += [f"{kind} at {step}: {what}" for what in world.play(kind, step)]
             played += 1
         note["steps"], note["faults"], note["wrong"] = steps, played, len(wrong)

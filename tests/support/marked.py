@@ -12,10 +12,14 @@ import subprocess
 import time
 import zlib
 from pathlib import Path
+from typing import Any
 
 import takeback
+from takeback.effects import rescue
 from takeback.ledger import events
 from takeback.ledger.events import NewEvent, pack_facts
+from takeback.model.effects import DELETE, Judgement, Target
+from takeback.model.reasons import Reason
 from takeback.objects.pack_merge import Piece, merge
 from takeback.objects.pack_read import PackFile
 from takeback.objects.pack_write import discard_pack
@@ -47,6 +51,9 @@ def plant(tree: Path, home: Path) -> dict[str, str]:
             turn.step("Write", {"file_path": "elsewhere", "content": LONG}).end()
             with turn.step("Write", {"file_path": f"dir-{MARK}/inner"}):
                 (tree / f"dir-{MARK}" / "inner").write_text("harmless\n")
+            turn.effect("request", f"POST /{MARK}", inverse=f"undo {MARK}", host=f"{MARK}.example")
+            turn.step("Bash", {"command": f"curl -X POST https://a.example/{MARK}"}).end()
+            _refused(turn)
             with turn.step("Write", {"file_path": str(beside)}):
                 beside.write_text(f"outside {MARK}\n")
         ids["turn"] = turn.id
@@ -55,17 +62,47 @@ def plant(tree: Path, home: Path) -> dict[str, str]:
         ids["plain"] = turn.id
         with session.turn("undone") as turn:
             (tree / "undone").write_text(f"undone {MARK}\n")
-        project.undo(turn, because=f"because {MARK}")
+        undone = project.undo(turn, because=f"because {MARK}")
+        project.lessons.note(f"lesson {MARK}")
+        _relapse(project, ids["plain"], undone.id)
         (tree / "versions").write_text(VERSIONS[0])
         (tree / "shared").write_text(f"content {MARK}\n")
         ids["end"] = project.checkpoint("end").id
         _events(project, gone)
         ids["packs"] = " ".join(project.workspace.ledger.packs())
         _merge_packs(project)
+        _rescues(project, tree)
+        _plans(project, ids)
         (tree / "plain").write_text("three\n")
         ids["last"] = project.checkpoint(f"in the log of the database {MARK}").id
         _leftovers(tree, Path(os.fsdecode(project.git_dir)).parent)
     return ids
+
+
+def _plans(project: takeback.Project, ids: dict[str, str]) -> None:
+    """Plans that were shown: they name paths, and words that a turn is called by."""
+    project.plan_rollback(ids["start"], paths=[f"name-{MARK}.txt"])
+    project.plan_rollback(f"label {MARK}", minutes=5)
+    project.plan_undo(f"prompt with {MARK} in it", decide={f"dir-{MARK}/inner": "keep-mine"})
+
+
+def _relapse(project: takeback.Project, turn: str, restore: str) -> None:
+    """A turn that brought something back in a file with the marker in its name."""
+    said: dict[str, Any] = {"turn": turn, "restore": restore, "lines": 1, "taken": 1}
+    said["paths"] = [f"dir-{MARK}/inner"]
+    with project.workspace.held():
+        project.workspace.ledger.record(NewEvent(events.RELAPSE_SEEN, said, time.time_ns()))
+
+
+def _refused(turn: takeback.Turn) -> None:
+    """A call that the guard refused."""
+    turn._recorder.guard = "autopilot"
+    try:
+        turn.step("Bash", {"command": f"git push --force origin {MARK}"})
+    except takeback.GuardRefused:
+        turn._recorder.guard = ""
+        return
+    raise AssertionError("the guard refused nothing")
 
 
 def _files(tree: Path) -> None:
@@ -121,6 +158,29 @@ def _merge_packs(project: takeback.Project) -> None:
         store.objects.close()
         for name in packs:
             discard_pack(store.packs_dir + b"/" + name.encode())
+
+
+def _rescues(project: takeback.Project, tree: Path) -> None:
+    """What was saved in the store before commands that destroy, and in a folder beside it."""
+    notes = tree.parent / f"notes-{MARK}"
+    notes.mkdir()
+    (notes / "name").write_text("harmless\n")
+    other = tree.parent / "others"
+    other.mkdir()
+    (other / "content").write_text(f"rescued {MARK}\n")
+    (other / "link").symlink_to(f"to/{MARK}")
+    (other / "plain").write_text("stays in the rescue\n")
+    work = project.workspace
+    for folder in (notes, other):
+        target = Target(os.fsencode(folder), DELETE, is_recursive=True)
+        judged = Judgement("destructive", "test", Reason("test"), targets=(target,))
+        with project.session("agent", held=False) as session, session.turn("rescued") as turn:
+            with turn.step("Bash", {"command": "rm"}) as step:
+                with work.held():
+                    rescue.before(work, step.id, judged)
+                shutil.rmtree(folder)
+            with work.held():
+                rescue.after(work, step.id)
 
 
 def _leftovers(tree: Path, store: Path) -> None:

@@ -51,6 +51,8 @@ HOME = "/srv/user/ada"
 """What the home folder is called in documents; as long as those that `mkdtemp` makes."""
 TOOL = ".local/share/uv/tools/takeback"
 """Where an installed tool lies in a home folder."""
+WHY = "Why? Agents are told (Enter skips):"
+"""What a person at a terminal is asked after a restore; nobody answers on our pages."""
 KEYS = {"ENTER": b"\r", "SPACE": b" ", "DOWN": b"\x1b[B", "UP": b"\x1b[A", "ESC": b"\x1b"}
 VARYING = (
     r"\d+(?:\.\d+)? s\b",
@@ -279,12 +281,16 @@ class Sitting(Terminal):
     def watch(self, typed: list[tuple[str, bytes]]) -> tuple[bytes, int]:
         """What was written, and the exit code."""
         grid, waiting, written = Grid(self.rows, self.columns), list(typed), b""
+        skipped = False
         while self._more(grid):
             written += self.seen
             grid.feed(self.seen)
             self.seen = b""
             while waiting and waiting[0][0] in grid.text():
                 self.type(waiting.pop(0)[1])
+            if grid.text().rstrip().endswith(WHY) and not skipped:
+                skipped = True
+                self.type(b"\r")
         assert not waiting, (waiting, grid.text())
         return written, self.status()
 

@@ -35,6 +35,8 @@ INTERRUPTS = "interrupts"
 """The user interrupted the turn; most agents report nothing then."""
 SUBAGENT_STOPS = "subagent stops"
 SESSION_ENDS = "session ends"
+COMPACTS = "compacts"
+"""The agent replaces the conversation by a summary of it."""
 OTHER = "other"
 """An event that is not recorded."""
 
@@ -42,6 +44,7 @@ _OF_TOOLS = (BEFORE_TOOL, ASKS, AFTER_TOOL)
 _WRITTEN_AT = (PROMPT, BEFORE_TOOL, STOPS, FAILS)
 """A prompt is often written after it was reported: a later event of its turn finds it."""
 
+_COMPACTED = "compact"
 _ON_ITS_WAY = 50_000_000
 """Nanoseconds from the end of a tool to the start of the hook; the start of a shell takes more."""
 
@@ -176,6 +179,26 @@ class HookEvent:
     def can_be_told(self) -> bool:
         """Whether the agent reads the answer now."""
         return self.kind in self.agent.told_at and not self.failed and not self.subagent
+
+    def has_worked(self) -> bool:
+        """Whether something is done that may have changed files."""
+        if self.kind == AFTER_TOOL:
+            return self.tool_kind != words.READ
+        return self.kind in (SUBAGENT_STOPS, STOPS, FAILS)
+
+    def can_go_on(self) -> bool:
+        """Whether the agent, which is about to stop, reads why it should not."""
+        return self.kind == STOPS and self.agent.goes_on_when_told and not self.subagent
+
+    def begins_work(self) -> bool:
+        """Whether no earlier event of the prompt has an answer that the agent reads."""
+        return self.kind in (PROMPT, SESSION_STARTS) or PROMPT not in self.agent.told_at
+
+    def compacts(self) -> bool:
+        """Whether the agent has just replaced its conversation by a summary."""
+        return self.kind == COMPACTS or (
+            self.kind == SESSION_STARTS and self.source.startswith(_COMPACTED)
+        )
 
     def tells_of_prompts(self) -> bool:
         """Whether its prompt may be in the conversation by now; not every event of a turn does."""
@@ -390,6 +413,8 @@ class Agent:
     """Whether no event reports that a turn is over: the end of the session ends it."""
     rewinds_into_new_file = False
     """Whether its conversation goes on in another file after the user went back."""
+    goes_on_when_told = False
+    """Whether a denied stop lets its turn go on, with the reason for the model."""
     loses_reason = False
     """Whether the model never reads why a call was refused."""
 

@@ -84,6 +84,7 @@ class ClaudeCode(ClaudeFormat):
     file = "settings.json"
     local_file = "settings.local.json"
     program = "claude"
+    goes_on_when_told = True
     variable = "CLAUDE_CONFIG_DIR"
     started_in = "CLAUDE_PROJECT_DIR"
     # A regular expression of JavaScript: all other tools. Some hosts match the whole name.

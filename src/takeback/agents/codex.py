@@ -78,6 +78,7 @@ class Codex(ClaudeFormat):
     folder = ".codex"
     file = "hooks.json"
     program = "codex"
+    goes_on_when_told = True
     variable = "CODEX_HOME"
     # No matcher: its regular expressions cannot say "not", and hardly any tool of it only reads.
     end_limit = 3  # more is not granted

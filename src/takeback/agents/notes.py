@@ -115,14 +115,19 @@ def is_told(ledger: "Ledger", session: "SessionRow", restore: str) -> bool:
 def told_facts(
     session: "SessionRow", waiting: "list[RestoreRow]", copy: "_Copy | None"
 ) -> "list[NewEvent]":
-    """That all this was told."""
+    """That all this was told; some only as a number, or as a part of the net effect."""
     now = time.time_ns()
+    said = {row.id for row in net(waiting)[-_MOST_TOLD:]} | {"copy"}
     about = [(row.id, row.event) for row in waiting]
     about += [("copy", copy.event)] if copy is not None else []
     return [
         NewEvent(
             events.SESSION_TOLD,
-            {"session": session.id, "restore": id if id != "copy" else ""},
+            {
+                "session": session.id,
+                "restore": id if id != "copy" else "",
+                **({} if id in said else {"unsaid": True}),
+            },
             now,
             parents=(event,),
             request=requests.told(session.id, id),

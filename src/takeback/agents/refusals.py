@@ -1,4 +1,5 @@
 """Calls that are refused: because of a restore under a running turn, once; or while it is paused.
+What the guard refuses is recorded by `effects/guarding`.
 
 An agent in the middle of a turn would hear of a restore after its next command has overwritten the
 files again. So the first call that may do so is refused, and the note is why. That is recorded: for
@@ -18,11 +19,12 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from takeback.agents.agent import HookEvent
     from takeback.agents.notes import Note
+    from takeback.effects.guarding import Blocked
     from takeback.ledger.ledger import Ledger
     from takeback.ledger.sessions import SessionRow, TurnRow
     from takeback.ledger.undo_stack import RestoreRow
 
-RESTORED, PAUSED = "restored", "paused"
+RESTORED, PAUSED, GUARD = "restored", "paused", "guard"
 """Why a call is refused."""
 REFUSED, RAISED, AFTERWARDS, NEVER = "refused", "raised", "afterwards", "never"
 """How a running agent hears of a restore: its next call is refused; its next step raises; with its
@@ -32,10 +34,11 @@ _NEWEST = 1 << 62
 
 
 class Refusal(Value):
-    """Why a call is refused; after a restore, what is told with it."""
+    """Why a call is refused; after a restore, what is told with it; what the guard says of it."""
 
     why: str
     note: "Note | None" = None
+    blocked: "Blocked | None" = None
 
 
 class Call(Value):
@@ -85,6 +88,10 @@ def again(ledger: "Ledger", event: "HookEvent") -> "Refusal | None":
     known = ledger.requested(requests.refused(event))
     if known is None or not known.payload:
         return None
+    if known.payload["why"] == GUARD:
+        from takeback.effects import guarding
+
+        return Refusal(GUARD, blocked=guarding.blocked_of(known.payload))
     session = ledger.sessions.find_by_id(str(known.payload["session"]))
     told = known.payload["restores"]
     ids = map(str, told) if isinstance(told, list) else ()

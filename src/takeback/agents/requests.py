@@ -86,6 +86,12 @@ def refused(event: "HookEvent") -> str:
     return f"refused {own}"
 
 
+def guarded(event: "HookEvent") -> str:
+    """The user was asked about a call."""
+    own = part_of(event, event.call, BEFORE) if event.call else delivery(event)
+    return f"guarded {own}"
+
+
 def refused_for(session: str, subagent: str, restore: str) -> str:
     """A call of a session, or of a sub-agent in it, was refused because of a restore."""
     return " ".join(filter(None, ("refused", session, subagent and clean(subagent), restore)))

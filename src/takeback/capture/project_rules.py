@@ -268,6 +268,10 @@ class ProjectRules:
         """How large a file may be that is captured the first time, in bytes."""
         return self._read_limits().file
 
+    def rebuildable(self) -> "frozenset[bytes]":
+        """The names of folders that can be made again."""
+        return self._read_limits().rebuildable
+
     def setting(self, table: str, name: str, default: object) -> object:
         """One setting: the project's own, else the user's, else the default."""
         for path in self._files():
@@ -275,6 +279,11 @@ class ProjectRules:
             if name in found:
                 return found[name]
         return default
+
+    def participants(self) -> "dict[str, object]":
+        """The tables of participants: the project's own, and the user's of other names."""
+        own, users = (self._table(path, "participants") for path in self._files())
+        return {**users, **own}
 
     def is_recording(self) -> bool:
         """Whether hooks and `takeback run` record here; not after `takeback off`."""

@@ -264,6 +264,7 @@ class SafePoints:
             return self._made_before(known)
         place = self._place(turn)
         at = time.time_ns()
+        self._work.participants.capture()
         has_open = self._ledger.sessions.has_open()
         dead, late = (self.dead_sessions(at), self.late_turns()) if has_open else ([], ())
         made = self._work.capture(
@@ -321,7 +322,7 @@ class SafePoints:
 
     def now(self) -> "Checkpoint":
         """The tree as it is, as a checkpoint; a new one if it changed. With the lock held."""
-        return self._look(Place(), {}, time.time_ns())
+        return self._look(Place(), {}, time.time_ns(), boundary=True)
 
     def _made_before(self, event: "Event") -> "Checkpoint":
         """What an earlier call with the same request returned."""
@@ -354,8 +355,13 @@ class SafePoints:
         *,
         whole: bool = True,
         late: "tuple[LateTurn, ...]" = (),
+        boundary: bool = False,
     ) -> "Checkpoint":
-        """Look at the tree; sessions whose process died without a word are closed with it."""
+        """Look at the tree; sessions whose process died without a word are closed with it.
+
+        At the `boundary` of a turn all participants are captured, else those that ask for it.
+        """
+        self._work.participants.capture(step=not boundary)
         dead, late = self.dead_sessions(at), (*late, *self.late_turns())
         ends = {row.id: ended for row, ended in dead}
         request = Request(at, place, {**ends, **closing}, late=late, whole=whole or bool(dead))

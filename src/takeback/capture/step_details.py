@@ -35,7 +35,7 @@ def of_input(
         return tools.summary_of(tool, given), None
     from takeback.model.text import step_text
 
-    masked = _text_of(work).masked_input(given, _id_of if kind == words.EDIT else None)
+    masked = text_of(work).masked_input(given, _id_of if kind == words.EDIT else None)
     detail = {"input": step_text.cut_input(masked)} if work.rules.records_output() else None
     return tools.summary_of(tool, masked), detail
 
@@ -50,7 +50,7 @@ def of_output(
     edits = given if kind == words.EDIT else None
     if not (output or edits) or not work.rules.records_output():
         return None, {}
-    text = _text_of(work)
+    text = text_of(work)
     detail = {"output": text.output(output)} if output else None
     return detail, _stored(work, text, edits) if edits else {}
 
@@ -77,7 +77,8 @@ def _id_of(content: bytes) -> str:
     return object_id(BLOB, content).hex()
 
 
-def _text_of(work: "Workspace") -> "StepText":
+def text_of(work: "Workspace") -> "StepText":
+    """What makes recorded text: without the values of secrets."""
     from takeback.model.text.step_text import StepText
 
     return StepText(_values(work), work.rules.secret_names())
@@ -86,7 +87,7 @@ def _text_of(work: "Workspace") -> "StepText":
 def _values(work: "Workspace") -> "Iterator[str]":
     """The values of the secret files that were captured, as they are now."""
     names = work.rules.secret_names()
-    for path in work.ledger.secret_files(_MOST_FILES):
+    for path in work.ledger.care.secret_files(_MOST_FILES):
         how = secrets.how_secret(path)
         if how == secrets.PLAIN:
             how = secrets.added(path, names)

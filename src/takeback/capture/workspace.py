@@ -10,6 +10,7 @@ from takeback.disk.lock import PATIENCE, Held
 from takeback.errors import CaptureError, TakebackError
 from takeback.model import reasons
 from takeback.model.reasons import Reason
+from takeback.participants.coordinator import Participants
 from takeback.store import Store
 from takeback.worktree.stat_cache import StatCache
 
@@ -56,6 +57,8 @@ class Workspace:
         self.recovered: tuple[Reason, ...] = ()
         self.progress: Progress | None = None
         """Whom a restore tells how far it has come."""
+        self.participants = Participants(lambda: self.store, self.rules.participants)
+        """State beside the files that moves with them."""
         self._recover = recover
         self._store = Store(home.store_path(root.id), root.id, root.line)
         self._cache: StatCache | None = None

@@ -2,10 +2,12 @@
 
 import os
 
+from takeback.arguments import only_of
 from takeback.cli.parser import Arguments, Option
 from takeback.cli.screen import Screen, safe_line
 from takeback.cli.text import plan_text
 from takeback.errors import TakebackError, UsageError
+from takeback.model.participants import CONVERSATION, EVERY
 from takeback.model.plan import called
 from takeback.model.reasons import Action
 from takeback.model.text.safe_text import shell_word
@@ -19,14 +21,13 @@ if TYPE_CHECKING:
     from takeback.project import Project
 
 
-FILES, CONVERSATION, MEMORY = "files", "conversation", "memory"
 RESUME_OPTIONS = (
     Option(("--resume",), "also copy the conversation as it was then, so that you can continue it"),
     Option(
         ("--only",),
-        "take back only the `files`, or only the `conversation`",
-        "WHAT",
-        (FILES, CONVERSATION),
+        "take back only some of `files`, `conversation`, `memory`, `databases`",
+        "WHAT,…",
+        EVERY,
     ),
 )
 
@@ -35,21 +36,16 @@ class Conversation:
     """What the command line says about conversations, and what is made of them."""
 
     def __init__(self, given: "Arguments", project: "Project") -> None:
-        only = given.get("only")
-        if only == MEMORY:
+        only = only_of(given.get("only"))
+        if given.has("only") and not only:
+            raise UsageError("`--only` names nothing", hint=f"use {', '.join(EVERY)}")
+        self.is_all = only == (CONVERSATION,)
+        self.only = () if self.is_all else only
+        """What a restore may move, if not everything."""
+        self._is_wanted = given.has("resume") or CONVERSATION in only
+        if given.has("resume") and only and CONVERSATION not in only:
             raise UsageError(
-                "Takeback cannot take back an agent's memory yet", hint=f"`--only {FILES}`"
-            )
-        if given.has("only") and only not in (FILES, CONVERSATION):
-            raise UsageError(
-                f"`--only` takes `{FILES}` or `{CONVERSATION}`, not `{only}`",
-                hint="`--resume` takes back both",
-            )
-        self.is_all = only == CONVERSATION
-        self._is_wanted = given.has("resume") or self.is_all
-        if self._is_wanted and only == FILES:
-            raise UsageError(
-                f"`--resume` and `--only {FILES}` exclude each other",
+                f"`--resume` and `--only {','.join(only)}` exclude each other",
                 hint="without both, the conversation stays as it is",
             )
         if self._is_wanted and given.rest:

@@ -4,7 +4,7 @@ import os
 
 from takeback.cli import conversation as conversations
 from takeback.cli.app import INTERRUPTED, folder, inside, is_path
-from takeback.cli.conversation import CONVERSATION, Conversation
+from takeback.cli.conversation import Conversation
 from takeback.cli.parser import SHOW_SECRETS, Arguments, Option
 from takeback.cli.screen import Marks, Screen, safe_line
 from takeback.cli.text import plan_text, reason_text
@@ -16,6 +16,7 @@ from takeback.errors import (
     UsageError,
 )
 from takeback.model import words as terms
+from takeback.model.participants import CONVERSATION
 from takeback.model.text.masking import CLOSED
 from takeback.model.text.safe_text import safe, shell_word
 from takeback.model.tree import FOLDER
@@ -161,6 +162,7 @@ class RestoreCommand:
         self._restored = project.reader.restored()
         self._contents = Contents(project, screen.masker)
         self._conversation = Conversation(given, project)
+        self.only = self._conversation.only
 
     def _check_options(self) -> None:
         if self._is_interactive and (self._agreed or self._is_trial or not self._screen.can_pick):
@@ -342,7 +344,22 @@ class RestoreCommand:
                 was_previewed=was_previewed,
                 besides=conversations.in_words(resumed, self._screen),
             )
+            self._ask_why(made)
         return 0
+
+    def _ask_why(self, made: "Report") -> None:
+        """Ask for the reason once it is done: nobody has to think of one before."""
+        is_known = self._because or self._agreed or self._name == terms.REDO
+        if is_known or not made.id or not self._screen.can_ask:
+            return
+        try:
+            why = self._screen.ask_for("Why? Agents are told (Enter skips):")
+        except KeyboardInterrupt:
+            self._screen.note("")
+            return
+        if why:
+            lesson = self._project.lessons.note(why, restore=made.id, request=f"why {made.id}")
+            self._screen.note(f"`takeback lessons drop {lesson.id[:8]}` takes that back")
 
     def _refuse(self, plan: "Plan", problem: "TakebackError") -> int:
         if not self._screen.json:

@@ -357,6 +357,18 @@ class Screen:
             _put(sys.stderr, "\n")
         return answer.strip().lower() in ("y", "yes")
 
+    def ask_for(self, what: str) -> str:
+        """Ask for a line of words; empty if the user skips."""
+        self._make_way()
+        _put(sys.stderr, f"{self._mark(what, 'bold')} ")
+        try:
+            answer = sys.stdin.readline()
+        except (OSError, UnicodeDecodeError):
+            return ""
+        if not answer.endswith("\n"):
+            _put(sys.stderr, "\n")
+        return " ".join(answer.split())
+
     @property
     def width(self) -> int:
         return self.size[0] or 80

@@ -443,7 +443,10 @@ def with_value(text: str, table: str, key: str, value: "object | None") -> str:
     try:
         file = tomlkit.parse(text)
         if value is None:
-            file.get(table, {}).pop(key, None)
+            inner = file.get(table, {})
+            inner.pop(key, None)
+            if not inner and table in file and not _has_head(text, table):
+                file.pop(table)  # it was there for what it held only
         else:
             if table not in file:
                 if text:
@@ -461,6 +464,11 @@ def with_value(text: str, table: str, key: str, value: "object | None") -> str:
         f"`{table}.{key}` is written in a form that Takeback cannot edit",
         hint="edit the file by hand",
     )
+
+
+def _has_head(text: str, table: str) -> bool:
+    """Whether a table is written with a line of its own, and not only by tables inside of it."""
+    return any(line.strip().startswith(f"[{table}]") for line in text.splitlines())
 
 
 def _refuse_other(path: bytes) -> None:

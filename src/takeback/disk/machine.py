@@ -15,6 +15,7 @@ import os
 import time
 
 from takeback.disk import operations
+from takeback.model.value import Value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -25,6 +26,7 @@ _START_FIELD = 19
 """Where `/proc/PID/stat` says when the process started, counted after the program's name."""
 _SHELLS = frozenset((b"sh", b"bash", b"dash", b"zsh", b"fish", b"ksh", b"ash", b"busybox"))
 _MOST_SHELLS = 8
+_MOST_ABOVE = 100
 _OLDEST = 60 * 1_000_000_000
 """A hook does not wait longer to hear an event: nanoseconds."""
 _STATX_BTIME, _HERE, _NO_FOLLOW = 0x800, -100, 0x100
@@ -94,6 +96,34 @@ def command_line(pid: int) -> "list[bytes]":
     try:
         with open(f"/proc/{pid}/cmdline", "rb") as file:
             return file.read(1 << 16).split(b"\0")[:-1]
+    except OSError:
+        return []
+
+
+class Ancestor(Value):
+    """A process above another one: its command line, and the names of its variables."""
+
+    pid: int
+    holder: str
+    words: "tuple[bytes, ...]" = ()
+    variables: "frozenset[bytes]" = frozenset()
+
+
+def ancestors(pid: int) -> "Iterator[Ancestor]":
+    """A process and those above it, the nearest first, as far as the system tells."""
+    for _ in range(_MOST_ABOVE):
+        if pid <= 0:
+            return
+        variables = frozenset(line.partition(b"=")[0] for line in _environment(pid))
+        yield Ancestor(pid, holder(pid), tuple(command_line(pid)), variables)
+        pid = _parent(pid)
+
+
+def _environment(pid: int) -> "list[bytes]":
+    """What it was started with."""
+    try:
+        with open(f"/proc/{pid}/environ", "rb") as file:
+            return file.read(1 << 20).split(b"\0")
     except OSError:
         return []
 

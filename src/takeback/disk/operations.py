@@ -35,6 +35,7 @@ CANNOT = (errno.EINVAL, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP)
 """What the system says of a way to rename that it does not know."""
 _MACOS = sys.platform == "darwin"
 _NOREPLACE, _EXCHANGE = 4 if _MACOS else 1, 2
+_FICLONE = 0x40049409
 _functions: "dict[str, Callable[..., int]]" = {}
 _CREATE = os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
@@ -176,6 +177,20 @@ def rmdir(path: "Path", *, dir_fd: "int | None" = None) -> None:
 def symlink(target: "Path", path: "Path", *, dir_fd: "int | None" = None) -> None:
     _announce("symlink", target, path)
     os.symlink(target, path, dir_fd=dir_fd)
+
+
+def link(source_dir: int, source: bytes, target_dir: int, target: bytes) -> None:
+    """Give a file, or a link itself, a second name on the same disk."""
+    _announce("link", source, target)
+    os.link(source, target, src_dir_fd=source_dir, dst_dir_fd=target_dir, follow_symlinks=False)
+
+
+def clone(file: int, source: int) -> None:
+    """Let an empty file share all blocks of another, where the file system can do that."""
+    _announce("clone", file)
+    if sys.platform != "linux":
+        raise OSError(errno.ENOTSUP, os.strerror(errno.ENOTSUP))
+    fcntl.ioctl(file, _FICLONE, source)
 
 
 def rename(source: "Path", target: "Path", *, dir_fd: "int | None" = None) -> None:
@@ -328,6 +343,11 @@ def sql_many(db: "Connection", statement: str, rows: "Sequence[Sequence[object]]
     except Exception as problem:
         _note_file(problem, db)
         raise
+
+
+def elsewhere(step: str, *args: object) -> None:
+    """Announce a change that a library makes outside of the store, such as a database's commit."""
+    _announce(step, *args)
 
 
 def _note_file(problem: Exception, db: "Connection") -> None:

@@ -179,8 +179,13 @@ class HistoryReader:
             is_turn = meant.kind in (references.TURN, references.STEP)
             number = references.turn_of(ledger, meant) if is_turn else None
             if number is not None:
-                return Timeline(ledger, now).turn(number)
-            return self._recorded(ledger, references.state_of(ledger, meant, now))
+                span = ledger.turns.numbered(number)
+                ends = (span.opened, span.closed) if span is not None else (0, 0)
+                told = Timeline(ledger, now).turn(number)
+                return told.replace(participants=ledger.participants.captured(*ends))
+            told_of = self._recorded(ledger, references.state_of(ledger, meant, now))
+            cursor = references.cursor_of(ledger, meant)
+            return told_of.replace(participants=ledger.participants.captured(cursor, cursor))
 
     def _recorded(self, ledger: "Ledger", row: "CheckpointRow") -> "RecordedCheckpoint":
         from takeback.history import timeline

@@ -148,6 +148,23 @@ def goal(ledger: "Ledger", meant: "Meaning") -> str:
     return f"{side} {_tables(ledger)[meant.kind].id_of(meant.number)}"
 
 
+def cursor_of(ledger: "Ledger", meant: "Meaning") -> int:
+    """The event at whose coordinate a reference is, for what is not in the files."""
+    tokens, number = ledger.participants, meant.number
+    if meant.kind == MOMENT:
+        return tokens.cursor_by(number)
+    if meant.kind == CHECKPOINT:
+        row = ledger.checkpoints.numbered(number)
+        return tokens.cursor_of(number) if not meant.before or row is None else row.event - 1
+    if meant.kind == RESTORE:
+        restore = ledger.stack.numbered(number)
+        return restore.event - meant.before if restore is not None else 0
+    span = ledger.steps.numbered(number) if meant.kind == STEP else ledger.turns.numbered(number)
+    if span is None:
+        return 0
+    return span.opened if meant.before else span.closed or ledger.last_event()
+
+
 def of_goal(ledger: "Ledger", goal: str, row: "CheckpointRow") -> str:
     """What a state is called: before or after something, or by its name or id."""
     side, _, id = goal.partition(" ")

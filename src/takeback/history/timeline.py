@@ -11,8 +11,9 @@ from itertools import islice
 from takeback.capture.checkpoint import Place, as_value
 from takeback.capture.safe_points import as_running
 from takeback.disk import machine
+from takeback.effects import effect_log
 from takeback.errors import DamagedStoreError
-from takeback.history import references, retention
+from takeback.history import references, retention, work_plans
 from takeback.history.shared import SharedChanges
 from takeback.ledger import events, outside
 from takeback.ledger.database import Chosen
@@ -291,6 +292,7 @@ class Timeline:
         self._alive: dict[str, bool] = {}
         self._floor = retention.floor(ledger)
         self._shared = SharedChanges(ledger)
+        self._has_effects = ledger.effects.has_any()
         self._in_part: dict[int, RestoreRow] | None = None
 
     def log(
@@ -326,8 +328,11 @@ class Timeline:
         rows = ledger.turns.records(self._saying(chosen, text, most) if text else chosen, most)
         places = ledger.stack.places(rows[: limit or _ALL][-1].number if rows else 0)
         with Sound():
+            plans = work_plans.of_turns(ledger, [row.number for row in rows[:limit]])
             turns = tuple(
-                self._turn(row, changes=changes).replace(back=places.get(("turn", row.number)))
+                self._turn(row, changes=changes).replace(
+                    back=places.get(("turn", row.number)), plan=plans.get(row.number)
+                )
                 for row in rows[:limit]
             )
         newest = ledger.checkpoints.newest()
@@ -443,7 +448,8 @@ class Timeline:
         row = self._ledger.turns.record(number)
         if row is not None:
             with Sound():
-                return self._turn(row, changes=True, steps=True)
+                plan = work_plans.of_turns(self._ledger, [number]).get(number)
+                return self._turn(row, changes=True, steps=True).replace(plan=plan)
         raise DamagedStoreError(
             "the ledger names a turn that it does not have",
             hint=Action("doctor"),
@@ -520,7 +526,9 @@ class Timeline:
             git=self._git(row),
             steps=told.steps(interrupted=status == INTERRUPTED) if steps else (),
             went_back=told.went_back(),
+            effects=effect_log.of_turn(self._ledger, row.id) if self._has_effects else (),
             unreported=bool(files and not row.steps and self._ledger.deltas.unreported(row.number)),
+            relapses=self._ledger.lessons.relapses((row.id,)),
         )
 
     def _git(self, row: "TurnRecord") -> "tuple[Reason, ...]":

@@ -26,7 +26,7 @@ import time
 from takeback import environment
 from takeback.agents import agent as kinds
 from takeback.agents import registry
-from takeback.agents.agent import DENY, Answer
+from takeback.agents.agent import ALLOW, ASK, DENY, Answer
 from takeback.disk import home, operations
 from takeback.hooks import helper
 from takeback.hooks.helper import ProjectCache
@@ -35,7 +35,7 @@ from takeback.model.value import Value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping
     from typing import NoReturn
 
     from takeback.agents.agent import HookEvent
@@ -97,8 +97,10 @@ def _append(path: bytes, line: bytes) -> None:
         os.close(fd)
 
 
+_ENDS = (kinds.STOPS, kinds.FAILS)
+RELAPSED = "relapsed"
 NOT_COVERED, REWOUND, RESTORED, OFF = "not covered", "rewound", "restored", "off"
-NEW_HISTORY, TYPED = "new history", "typed"
+NEW_HISTORY, TYPED, GUARD = "new history", "typed", "guard"
 """Reasons of answers."""
 
 
@@ -282,51 +284,119 @@ def _written(project: "Project", event: "HookEvent", context: HookContext) -> An
         return Answer(reason=OFF)
     lock = project.workspace.store.lock
     lock.restore_deadline = _deadline(event) if event.kind == kinds.BEFORE_TOOL else 0.0
-    recorder = HookRecorder(project)
+    recorder = HookRecorder(project, context.user_home)
     session = recorder.record(event)
     if recorder.refusal is not None:
         from takeback.hooks import words
 
-        why = recorder.refusal.why
-        return Answer(DENY, why, to_agent=words.of_refusal(recorder.refusal))
+        refusal = recorder.refusal
+        to_user = words.of_block_to_user(refusal.blocked)
+        return Answer(DENY, refusal.why, to_agent=words.of_refusal(refusal), to_user=to_user)
+    if recorder.asked is not None or recorder.rescued is not None:
+        from takeback.hooks import words
+
+        verdict = ALLOW if recorder.asked is None else ASK
+        to_agent = words.of_question(recorder.asked)
+        to_user = words.of_unsaved(recorder.rescued)
+        if to_agent or to_user:
+            return Answer(verdict, GUARD, to_agent=to_agent, to_user=to_user)
     return _answer(project, session, event, context) if session else Answer()
 
 
 def _answer(project: "Project", session: str, event: "HookEvent", context: HookContext) -> Answer:
     """What the log has to say about the event. The turn is covered, also if this fails."""
-    try:
-        to_agent = to_user = ""
-        if event.can_be_told():
-            from takeback.agents import notes
-            from takeback.hooks import words
 
-            work = project.workspace
-            to_agent = words.of_note(notes.pending(work.ledger, work.held, session))
-            sessions = work.ledger.sessions
-            if event.kind == kinds.PROMPT and sessions.is_paused(sessions.get(session).number):
-                to_agent = "\n".join(filter(None, (to_agent, words.PAUSED)))
-        if event.tells_of_prompts():
-            from takeback.agents import rewinds
-            from takeback.hooks import words
+    def safely(say: "Callable[[Project, str, HookEvent], str]") -> str:
+        try:
+            return say(project, session, event)
+        except Exception as problem:  # noqa: BLE001 -- whatever it is, it is not the agent's
+            _log(event, context, problem)
+            return ""
 
-            work = project.workspace
-            rewind = rewinds.notice(work.ledger, work.held, session, event)
-            to_user = words.of_rewind(rewind)
-            if rewind is not None:
-                from takeback import listeners
+    to_agent = "\n".join(filter(None, map(safely, (_restored, _taught, _relapsed))))
+    if to_agent and event.can_go_on():
+        return Answer(DENY, RELAPSED, to_agent=to_agent)
+    to_user = safely(_to_user)
+    reason = RESTORED if to_agent else REWOUND if to_user else ""
+    return Answer(reason=reason, to_agent=to_agent, to_user=to_user)
 
-                listeners.tell_rewind(work.rules, event.agent.name, session, rewind)
-        if event.kind == kinds.PROMPT:
-            from takeback.agents import typed
-            from takeback.hooks import words
 
-            left = typed.take_result(project.workspace.store, session)
-            to_user = "\n".join(filter(None, (words.of_late_result(left), to_user)))
-        reason = RESTORED if to_agent else REWOUND if to_user else ""
-        return Answer(reason=reason, to_agent=to_agent, to_user=to_user)
-    except Exception as problem:  # noqa: BLE001 -- whatever it is, it is not the agent's
-        _log(event, context, problem)
-        return Answer()
+def _restored(project: "Project", session: str, event: "HookEvent") -> str:
+    """Restores that the agent was not told of, and that it is paused."""
+    if not event.can_be_told():
+        return ""
+    from takeback.agents import notes
+    from takeback.hooks import words
+
+    work = project.workspace
+    said = words.of_note(notes.pending(work.ledger, work.held, session))
+    sessions = work.ledger.sessions
+    if event.kind == kinds.PROMPT and sessions.is_paused(sessions.get(session).number):
+        return "\n".join(filter(None, (said, words.PAUSED)))
+    return said
+
+
+def _taught(project: "Project", session: str, event: "HookEvent") -> str:
+    """Lessons that the agent was not told, or forgot."""
+    work = project.workspace
+    if not work.ledger.lessons.has_any() or not (event.compacts() or event.can_be_told()):
+        return ""
+    from takeback.hooks import words
+    from takeback.lessons import telling
+
+    if event.compacts():
+        telling.compacted(work.ledger, work.held, session)
+    if not event.can_be_told():
+        return ""
+    anew = not event.begins_work()
+    found = telling.pending(work.ledger, work.held, session, event.prompt, only_anew=anew)
+    return words.of_lessons(found)
+
+
+def _relapsed(project: "Project", session: str, event: "HookEvent") -> str:
+    """What the agent brought back that was taken back."""
+    work = project.workspace
+    if event.has_worked():
+        turn = work.ledger.turns.newest_of(work.ledger.sessions.get(session).number)
+        if turn is not None:
+            project.recorder().find_relapses(turn.id, is_over=event.kind in _ENDS)
+    if not (event.can_be_told() or event.can_go_on()) or not work.ledger.lessons.has_relapses():
+        return ""
+    from takeback.hooks import words
+    from takeback.lessons import telling
+
+    found = telling.pending_relapses(work.ledger, work.held, session, telling.TO_AGENT)
+    return words.of_relapses(found)
+
+
+def _to_user(project: "Project", session: str, event: "HookEvent") -> str:
+    """A rewind, what came of a command that was typed, and relapses of the turn that ends."""
+    to_user = ""
+    if event.tells_of_prompts():
+        from takeback.agents import rewinds
+        from takeback.hooks import words
+
+        work = project.workspace
+        rewind = rewinds.notice(work.ledger, work.held, session, event)
+        to_user = words.of_rewind(rewind)
+        if rewind is not None:
+            from takeback import listeners
+
+            listeners.tell_rewind(work.rules, event.agent.name, session, rewind)
+    if event.kind == kinds.PROMPT:
+        from takeback.agents import typed
+        from takeback.hooks import words
+
+        left = typed.take_result(project.workspace.store, session)
+        to_user = "\n".join(filter(None, (words.of_late_result(left), to_user)))
+    if event.kind in _ENDS and project.workspace.ledger.lessons.has_relapses():
+        from takeback.hooks import words
+        from takeback.lessons import telling
+
+        work = project.workspace
+        found = telling.pending_relapses(work.ledger, work.held, session, telling.TO_USER)
+        to_user = "\n".join(filter(None, (to_user, words.of_relapses_to_user(found))))
+    return to_user
 
 
 def _log(event: "HookEvent", context: HookContext, problem: Exception) -> "tuple[str, bool]":

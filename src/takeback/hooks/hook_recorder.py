@@ -11,15 +11,19 @@ import time
 
 from takeback.agents import agent as kinds
 from takeback.agents import requests, rewinds
+from takeback.agents.agent import ASK, DENY
 from takeback.disk.failures import FailingAs
 from takeback.errors import NothingToTakeBackError, TakebackError
+from takeback.hooks.guarded import Guarding
 from takeback.model import tools, words
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from takeback.agents.agent import HookEvent
     from takeback.agents.refusals import Refusal
+    from takeback.effects.guarding import Blocked, Decision
     from takeback.ledger.sessions import Beginning
+    from takeback.model.rescued import Rescued
     from takeback.project import Project
 
 _MOMENT = 5_000_000_000
@@ -44,11 +48,22 @@ _STATUS = {
 class HookRecorder:
     """Writes one event into the log of a project."""
 
-    def __init__(self, project: "Project") -> None:
+    def __init__(self, project: "Project", user_home: bytes = b"") -> None:
         self._ledger = project.workspace.ledger
         self._recorder = project.recorder()
+        self._guard = Guarding(project.workspace, user_home)
         self.refusal: Refusal | None = None
         """Why the call that the last event announces is not to be made."""
+
+    @property
+    def asked(self) -> "Blocked | None":
+        """The call that the last event announces, if the user has to decide about it."""
+        return self._guard.asked
+
+    @property
+    def rescued(self) -> "Rescued | None":
+        """What was saved before the call that the last event announces."""
+        return self._guard.rescued
 
     def record(self, event: "HookEvent") -> "str | None":
         """Record an event; the id of its session, None if it means nothing, or was recorded."""
@@ -77,7 +92,10 @@ class HookRecorder:
             kinds.BEFORE_TOOL: (event.call, requests.BEFORE),
         }
         id, part = ids.get(event.kind, ("", ""))
-        if id and self._ledger.requested(requests.part_of(event, id, part)) is not None:
+        known = self._ledger.requested(requests.part_of(event, id, part)) if id else None
+        if known is not None:
+            if event.kind == kinds.BEFORE_TOOL:
+                self._guard.ask_again(event)
             return True
         return self._ledger.requested(requests.delivery(event)) is not None
 
@@ -267,7 +285,25 @@ class HookRecorder:
             return
         if event.agent.hides_prompts and not event.subagent:
             self._begin_hidden(session, event)
-        self._begin(session, event)
+        decision = self._guard.decide(event, session)
+        if self._guard.is_refused(decision):
+            self._refuse(session, event, decision)
+            return
+        step = self._begin(session, event, decision=decision)
+        answer = self._guard.save(decision, step)
+        if answer == DENY:
+            self._recorder.refuse_step(step, is_ours=True)
+            self._refuse(session, event, decision)
+        elif answer == ASK:
+            self._guard.ask(decision, (session, self._turn_of(session, event)), event)
+            self._recorder.ask_step(step)
+
+    def _refuse(self, session: str, event: "HookEvent", decision: "Decision | None") -> None:
+        from takeback.agents import refusals
+
+        place = (session, self._turn_of(session, event))
+        blocked = self._guard.refuse(decision, place, requests.refused(event))
+        self.refusal = refusals.Refusal(refusals.GUARD, blocked=blocked)
 
     def _begin_hidden(self, session: str, event: "HookEvent") -> None:
         """Begin the turn of a prompt that no event reported, unless it is known by now."""
@@ -280,7 +316,14 @@ class HookRecorder:
         elif not self._ledger.turns.running(self._ledger.sessions.get(session).number):
             self._begin_unseen(session, event)
 
-    def _begin(self, session: str, event: "HookEvent", *, missed: bool = False) -> str:
+    def _begin(
+        self,
+        session: str,
+        event: "HookEvent",
+        *,
+        missed: bool = False,
+        decision: "Decision | None" = None,
+    ) -> str:
         own_kind = words.READ if tools.acts_for_us(event.tool) else event.tool_kind
         kind, paths = tools.claim_of(event.tool, event.given, own_kind)
         return self._recorder.start_step(
@@ -298,6 +341,8 @@ class HookRecorder:
                 "permission_mode": event.permission_mode,
                 "agent_version": event.agent_version(),
             },
+            effects=self._guard.step_facts(decision),
+            captures=decision is not None and decision.verdict.captures,
             request=_request(event, event.call, requests.BEFORE),
         )
 
@@ -351,7 +396,8 @@ class HookRecorder:
             return None  # we refused it, and some agents report that it failed
         if self._turn_of(session, event) is None:
             return None
-        return self._begin(session, event, missed=True)
+        decision = self._guard.decide(event, session, missed=True)
+        return self._begin(session, event, missed=True, decision=decision)
 
     def _batch_over(self, session: str, event: "HookEvent") -> None:
         """Calls that were refused report no end of their own."""

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from takeback.disk.sqlite import Connection
+    from takeback.ledger.ledger import Ledger
     from takeback.model.text.json_text import Json
 
 
@@ -39,6 +40,11 @@ _KEYS = {
     "secret_files": "path",
     "pauses": "session",
     "lessons_told": "session, lesson",
+    "allowances": "event",
+    "guard_modes": "event",
+    "moves": "restore, name",
+    "aborts": "restore, name",
+    "plan_steps": "turn",
 }
 
 
@@ -226,3 +232,21 @@ def _readers(path: bytes) -> str:
         if os.path.realpath(os.fsdecode(path)) in links:
             found.append(pid)
     return "process " + ", ".join(found) if found else "another process"
+
+
+class Snapshot:
+    """A ledger that stands still while it is read; others go on writing."""
+
+    __slots__ = ("_ledger",)
+
+    def __init__(self, path: bytes, line: str) -> None:
+        from takeback.ledger.ledger import Ledger
+
+        self._ledger = Ledger(path, writable=False, line=line)
+
+    def __enter__(self) -> "Ledger":
+        self._ledger._begin_reading()
+        return self._ledger
+
+    def __exit__(self, *_: object) -> None:
+        self._ledger.close()

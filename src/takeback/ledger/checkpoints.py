@@ -298,8 +298,9 @@ class Deltas(Group):
         return self._some(where, (_listed(turns),))
 
     def restored(self, checkpoint: int) -> "list[DeltaRow]":
-        """What a restore changed that made a checkpoint."""
-        return self._some("WHERE checkpoint = ? AND who = 'restore' ORDER BY path", (checkpoint,))
+        """What a restore changed that made a checkpoint; what came from the rescue stays."""
+        where = "WHERE checkpoint = ? AND who = 'restore' AND verb <> 'omit' ORDER BY path"
+        return self._some(where, (checkpoint,))
 
     def since(self, checkpoint: int, but: "Iterable[int]" = ()) -> "list[NamedDelta]":
         """What changed after a checkpoint, in its order, but for some turns."""

@@ -157,6 +157,23 @@ LESSON_NOTED = "LessonNoted"
 LESSON_CHANGED = "LessonChanged"
 LESSONS_TOLD = "LessonsTold"
 RELAPSE_SEEN = "RelapseSeen"
+EFFECT_REPORTED = "EffectReported"
+EFFECT_COMPENSATED = "EffectCompensated"
+GUARD_MODE_SET = "GuardModeSet"
+GUARD_ALLOWED = "GuardAllowed"
+GUARD_ASKED = "GuardAsked"
+PARTICIPANTS_CAPTURED = "ParticipantsCaptured"
+PARTICIPANTS_MOVED = "ParticipantsMoved"
+MEMORY_CHANGED = "MemoryChanged"
+RESCUE_MADE = "RescueMade"
+RESCUE_SETTLED = "RescueSettled"
+RESCUES_DROPPED = "RescuesDropped"
+WORK_PLAN_STARTED = "WorkPlanStarted"
+WORK_PLAN_RESUMED = "WorkPlanResumed"
+WORK_PLAN_ENDED = "WorkPlanEnded"
+PLAN_STEP_STARTED = "PlanStepStarted"
+PLAN_STEP_ENDED = "PlanStepEnded"
+PLAN_STEPS_TAKEN_BACK = "PlanStepsTakenBack"
 
 KINDS = (
     LINE_STARTED,
@@ -196,6 +213,23 @@ KINDS = (
     LESSON_CHANGED,
     LESSONS_TOLD,
     RELAPSE_SEEN,
+    EFFECT_REPORTED,
+    EFFECT_COMPENSATED,
+    GUARD_MODE_SET,
+    GUARD_ALLOWED,
+    GUARD_ASKED,
+    PARTICIPANTS_CAPTURED,
+    PARTICIPANTS_MOVED,
+    MEMORY_CHANGED,
+    RESCUE_MADE,
+    RESCUE_SETTLED,
+    RESCUES_DROPPED,
+    WORK_PLAN_STARTED,
+    WORK_PLAN_RESUMED,
+    WORK_PLAN_ENDED,
+    PLAN_STEP_STARTED,
+    PLAN_STEP_ENDED,
+    PLAN_STEPS_TAKEN_BACK,
 )
 """Every kind that this program knows; newer ones may write others."""
 

@@ -3,9 +3,10 @@
 From its commit on, whoever takes the lock next brings every path back. Both states of each are
 in the store, so the row is all it takes. It goes with the commit that makes the restore true, or
 with the one that says it was taken back. A row in the phase `late` is of a restore that is done
-while some process still writes to a file that it displaced, or while our folders outside the
-project are still there; one in the phase `staging` is of a restore that has made these folders
-and nothing else. In the project they are found without a row.
+while some process still writes to a file that it displaced, while our folders outside the project
+are still there, or while participants are not yet where it was decided; one in the phase `staging`
+is of a restore that has made these folders, or let participants prepare, and nothing else. In the
+project they are found without a row.
 
 A row that cannot be read is `Damaged`: nobody acts on it, and it stays until it is set aside.
 
@@ -29,7 +30,13 @@ from takeback.errors import (
 from takeback.ledger.database import Group
 from takeback.ledger.events import entry_facts, entry_from
 from takeback.model import ids
-from takeback.model.plan import Description, Preview, entry_ids, path_states
+from takeback.model.plan import (
+    Description,
+    Preview,
+    entry_ids,
+    move_states,
+    path_states,
+)
 from takeback.model.reasons import Action
 from takeback.model.text import json_text
 from takeback.model.tree import Op, is_safe_name
@@ -59,7 +66,7 @@ _MINUTE = 60 * 10**9
 
 
 class Away:
-    """A folder outside the project in which single files are restored, and what is done there."""
+    """A folder outside the project in which files are restored, and what is done there."""
 
     __slots__ = ("folder", "ops")
 
@@ -75,10 +82,11 @@ class Away:
 class Journal:
     """What a restore under way is about; `parents` are the events of the states around it.
 
-    `ops` are those in the project, `away` those outside of it.
+    `ops` are those in the project, `away` those outside of it. `together` are the participants
+    that prepare for it.
     """
 
-    __slots__ = ("away", "id", "ops", "parents", "phase", "stage", "title", "verb")
+    __slots__ = ("away", "id", "ops", "parents", "phase", "stage", "title", "together", "verb")
 
     def __init__(
         self,
@@ -89,9 +97,11 @@ class Journal:
         parents: "tuple[int, ...]",
         phase: str = APPLYING,
         away: "Sequence[Away]" = (),
+        together: "Sequence[str]" = (),
     ) -> None:
         self.id = id
         self.away = list(away)
+        self.together = list(together)
         self.verb = verb
         self.title = title
         self.ops = list(ops)
@@ -191,6 +201,11 @@ class Journals(Group):
         query = "SELECT 1 FROM journal WHERE id = ? AND phase NOT IN (?, ?)"
         return self._reader.has(query, (id, LATE, STAGING))
 
+    def is_staging(self, id: str) -> bool:
+        """Whether a restore has touched nothing yet, as far as its row tells."""
+        query = "SELECT 1 FROM journal WHERE id = ? AND phase = ?"
+        return self._reader.has(query, (id, STAGING))
+
     def require_sound(self, *, in_all_lines: bool = False) -> None:
         """An error while there is a row that cannot be read: where a restore stopped is unknown."""
         for row in self.damaged():
@@ -220,11 +235,17 @@ class Journals(Group):
                 yield Damaged(number, id, phase, said)
 
     def _require_named(self, row: Journal) -> None:
-        """Outside the project, a row may only speak of what an edit tool named."""
+        """Outside the project, a row may only speak of what an edit tool named, or was rescued."""
+        if not row.away:
+            return
+        from takeback.ledger.beyond.rescues import Rescues
+
+        is_rescued = Rescues(self._reader).is_known
         for away in row.away:
             for op in away.ops:
-                if not self._names.is_known(away.path(op)):
-                    raise ValueError(away.path(op))
+                path = away.path(op)
+                if not ((not op.way and self._names.is_known(path)) or is_rescued(path)):
+                    raise ValueError(path)
 
 
 def _facts(journal: Journal) -> "Json":
@@ -234,6 +255,8 @@ def _facts(journal: Journal) -> "Json":
         "parents": list(journal.parents),
         "ops": [_op_facts(op) for op in journal.ops],
     }
+    if journal.together:
+        said["together"] = list(journal.together)
     if journal.away:
         said["away"] = [[_text(a.folder), [_op_facts(op) for op in a.ops]] for a in journal.away]
     settled = [number for number, op in enumerate(_every(journal)) if op.is_settled]
@@ -248,9 +271,10 @@ def _journal(id: str, phase: str, told: "dict[str, Any]") -> Journal:
     parents = tuple(map(int, told["parents"]))
     if not id.isalpha() or phase not in (APPLYING, LATE, STAGING):
         raise ValueError(id)
-    if any(op.way or not op.name for each in away for op in each.ops):
+    if any(not op.name for each in away for op in each.ops):
         raise ValueError("a file outside is not in its folder")
-    row = Journal(id, str(told["verb"]), str(told["title"]), ops, parents, phase, away)
+    together = [str(name) for name in told.get("together", ())]
+    row = Journal(id, str(told["verb"]), str(told["title"]), ops, parents, phase, away, together)
     every = _every(row)
     for number in told.get("settled", ()):
         every[number].is_settled = True
@@ -370,6 +394,9 @@ def _plan_facts(plan: "Plan", what: Description) -> "dict[str, Json]":
         "minutes": what.minutes,
         "entry": list(entry_ids(plan)),
         "states": _by_path(path_states(plan)),
+        "only": list(what.only),
+        "cursor": what.cursor,
+        "moves": list(move_states(plan)),
     }
 
 
@@ -383,9 +410,16 @@ def _preview(id: str, expires: int, said: "Any") -> Preview:  # noqa: ANN401 - a
         paths=tuple(map(_bytes, said["paths"])),
         decide=decide if isinstance(decide, str) else _from_decisions(decide),
         shared=said["shared"],
+        only=tuple(said["only"]),
+        cursor=said["cursor"],
         minutes=said["minutes"],
     )
-    return Preview(id, description, tuple(said["entry"]), _from_paths(said["states"]), expires)
+    states = _from_paths(said["states"])
+    return Preview(id, description, tuple(said["entry"]), states, expires, _pairs(said["moves"]))
+
+
+def _pairs(said: "Iterable[Any]") -> "tuple[tuple[str, str], ...]":
+    return tuple((str(name), str(state)) for name, state in said)
 
 
 def _decisions(decide: "Decisions") -> "list[Json]":

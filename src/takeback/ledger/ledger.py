@@ -10,6 +10,8 @@ from functools import cached_property
 from takeback.disk import operations, sqlite
 from takeback.errors import DamagedStoreError, UnknownReferenceError, UsageError
 from takeback.ledger import events, projections, schema
+from takeback.ledger.beyond.groups import Beyond
+from takeback.ledger.beyond.tables import SOURCES
 from takeback.ledger.database import AsDamage, Connections, Reader, connect, require_file
 from takeback.ledger.events import (
     CHECKPOINT_TAKEN,
@@ -27,7 +29,7 @@ if TYPE_CHECKING:
     from typing import Any, Protocol
 
     from takeback.disk.sqlite import Connection
-    from takeback.ledger.beyond.lessons import Lessons
+    from takeback.ledger.audit import Snapshot
     from takeback.ledger.checkpoints import Checkpoints, Deltas, Losses, Names
     from takeback.ledger.events import Event
     from takeback.ledger.journal import Journals, Plans
@@ -56,12 +58,13 @@ if TYPE_CHECKING:
 
 
 _NEEDED = (
-    "SELECT event, object FROM needs WHERE event > ?1 AND event > (SELECT coalesce(max(event), 0)"
-    " FROM checkpoints WHERE number <= (SELECT max(number) FROM checkpoints WHERE gone NOT NULL))"
+    "SELECT event, object FROM needs, (SELECT coalesce(max(event), 0) AS horizon FROM checkpoints"
+    " WHERE number <= (SELECT max(number) FROM checkpoints WHERE gone NOT NULL))"
+    f" WHERE event > ?1 AND (event > horizon OR event IN ({SOURCES}))"
 )
 
 
-class Ledger:
+class Ledger(Beyond):
     """The ledger of one project, as one of its lines sees it."""
 
     def __init__(
@@ -102,7 +105,6 @@ class Ledger:
         return int(number)
 
     def _connect(self) -> "Connection":
-        """One more connection, for another thread."""
         from takeback.ledger import database
 
         return connect(self.path) if self._unwritable is None else database.load(self.path)
@@ -121,7 +123,6 @@ class Ledger:
         return db
 
     def _copy(self, problem: "sqlite.OperationalError") -> "Connection":
-        """A copy to read, where the disk takes no writes."""
         from takeback.ledger import database
 
         if not database.is_unwritable(problem):
@@ -260,16 +261,9 @@ class Ledger:
 
     @cached_property
     def forgets(self) -> "Forgets":
-        """The row of a forget under way, and what forgets ask."""
         from takeback.ledger.retention import Forgets
 
         return Forgets(self._reader, self._transaction)
-
-    @cached_property
-    def lessons(self) -> "Lessons":
-        from takeback.ledger.beyond.lessons import Lessons
-
-        return Lessons(self._reader)
 
     # -- reading ---------------------------------------------------------------------------
 
@@ -363,14 +357,6 @@ class Ledger:
         """What an event says at length; None if that is nothing, or deleted."""
         with AsDamage("read"):
             return events.detail(self._db, event)
-
-    def secret_files(self, limit: int) -> "list[bytes]":
-        """Paths that held secrets when they were captured, by their names; the newest first."""
-        query = (
-            "SELECT p.path FROM secret_files s JOIN paths p ON p.number = s.path"
-            " ORDER BY s.path DESC LIMIT ?"
-        )
-        return [bytes(path) for (path,) in self._reader.rows(query, (limit,))]
 
     def requested(self, request: "str | None") -> "Event | None":
         """The event that was appended for a request, if it was."""
@@ -542,6 +528,8 @@ class Ledger:
 
     def snapshot(self) -> "Snapshot":
         """The ledger as it is at this moment, on a connection of its own."""
+        from takeback.ledger.audit import Snapshot
+
         return Snapshot(self.path, self.line)
 
     def check(self) -> "Iterator[Reason]":
@@ -578,19 +566,3 @@ class Transaction:
                 raise
         else:
             self._ledger.abandon()
-
-
-class Snapshot:
-    """A ledger that stands still while it is read; others go on writing."""
-
-    __slots__ = ("_ledger",)
-
-    def __init__(self, path: bytes, line: str) -> None:
-        self._ledger = Ledger(path, writable=False, line=line)
-
-    def __enter__(self) -> Ledger:
-        self._ledger._begin_reading()
-        return self._ledger
-
-    def __exit__(self, *_: object) -> None:
-        self._ledger.close()

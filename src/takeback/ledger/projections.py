@@ -68,6 +68,7 @@ def apply(to: Tables, event: "Event") -> None:
     handler = _APPLY.get(event.kind) or follow.find(event.kind)
     if handler is not None and event.payload is not None:
         handler(to, event, event.payload)
+        follow.beside(to, event, event.payload)
     _follow_envelope(to, event)
 
 
@@ -353,6 +354,7 @@ def _replace_changes(to: Tables, turn: "int | None", changes: "list[object]") ->
         from takeback.ledger import checkpoints
 
         checkpoints.count_losses(to.db, turn)
+    follow.changes(to, turn)
 
 
 # -- steps ---------------------------------------------------------------------------------
@@ -483,10 +485,7 @@ def _restore_applied(to: Tables, event: "Event", said: "Said") -> None:
         from takeback.ledger import outside
 
         outside.follow_restore(to.db, number, _list(said["outside"]))
-    if said.get("because"):
-        from takeback.ledger.beyond import lessons
-
-        lessons.follow_restore(to, event, said, number)
+    follow.restore(to, event, said, number)
 
 
 def _outside_seen(to: Tables, event: "Event", said: "Said") -> None:

@@ -191,6 +191,14 @@ class Care(Group):
         """The commits of the git view whose parents' files are gone."""
         return set(self._reader.column(_CUT))
 
+    def secret_files(self, limit: int) -> "list[bytes]":
+        """Paths that held secrets when they were captured, by their names; the newest first."""
+        query = (
+            "SELECT p.path FROM secret_files s JOIN paths p ON p.number = s.path"
+            " ORDER BY s.path DESC LIMIT ?"
+        )
+        return [bytes(path) for (path,) in self._reader.rows(query, (limit,))]
+
     # -- what gc needs besides checkpoints ---------------------------------------------------
 
     def event_of(self, number: int) -> int:

@@ -33,7 +33,7 @@ APPLICATION = 0x544B4236
 """`TKB6`: marks the file as ours, since format 6, which no release wrote either."""
 _UNRELEASED = 0x544B4231
 """`TKB1`: formats 1 to 5, which no release wrote."""
-VERSION = 9
+VERSION = 11
 MAIN = "main"
 """The id of the line that each store begins with."""
 
@@ -192,7 +192,7 @@ CREATE TABLE git_moves (
     event INTEGER NOT NULL, name TEXT NOT NULL, old TEXT, new TEXT, line INTEGER NOT NULL,
     idle INTEGER NOT NULL, PRIMARY KEY (event, name)) WITHOUT ROWID;
 """
-PROJECTIONS += beyond.LESSONS
+PROJECTIONS += beyond.ALL
 TABLES = (
     "packs", "needs", "lines", "checkpoints", "kept", "names", "care", "coordinates", "sessions",
     "pauses", "turns", "steps", "paths", "secret_files", "delta_rows", "losses", "change_rows",

@@ -9,6 +9,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from takeback.ledger.beyond.work_plans import WorkPlans
     from takeback.ledger.database import Values
     from takeback.ledger.steps import StepRow
 
@@ -16,7 +17,8 @@ _LIVE = "undone IS NULL AND covered IS NULL"
 _SO_FAR = (
     "(EXISTS (SELECT 1 FROM deltas d WHERE d.turn = turns.number AND d.who = 'step')"
     " OR EXISTS (SELECT 1 FROM outside o WHERE o.turn = turns.number AND o.changed)"
-    " OR EXISTS (SELECT 1 FROM losses l WHERE l.turn = turns.number AND l.grave))"
+    " OR EXISTS (SELECT 1 FROM losses l WHERE l.turn = turns.number AND l.grave)"
+    " OR EXISTS (SELECT 1 FROM rescues r WHERE r.turn = turns.number AND r.beyond))"
 )
 _BEHIND = "number IN (SELECT turn FROM steps WHERE closed IS NULL)"
 _CHANGED = (
@@ -233,6 +235,13 @@ class Turns(Table):
     __slots__ = ()
     table = "turns"
     what, label = "'turn'", "label"
+
+    @property
+    def plans(self) -> "WorkPlans":
+        """The plans of work whose steps are turns."""
+        from takeback.ledger.beyond.work_plans import WorkPlans
+
+        return WorkPlans(self._reader)
 
     def get(self, id: str) -> TurnRow:
         """The turn with this id."""

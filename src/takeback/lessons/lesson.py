@@ -41,23 +41,3 @@ class Lesson(Value):
     def paths(self) -> "tuple[str, ...]":
         """The paths as text, as `os.fsdecode` gives them."""
         return tuple(map(path_text, self.raw_paths))
-
-
-class Relapse(Value):
-    """A turn brought back `lines` of the `taken` lines that a restore had taken back.
-
-    `prompt` and `because` are those of the restore: what was asked for then, and why it went back.
-    """
-
-    turn: str
-    restore: str
-    lines: int
-    taken: int
-    raw_paths: "tuple[bytes, ...]"
-    prompt: str = ""
-    because: str = ""
-
-    @property
-    def paths(self) -> "tuple[str, ...]":
-        """The paths as text, as `os.fsdecode` gives them."""
-        return tuple(map(path_text, self.raw_paths))

@@ -6,6 +6,7 @@ import time
 from takeback.disk.failures import FailingAs
 from takeback.errors import DecisionNeededError, TakebackError, UnknownReferenceError, UsageError
 from takeback.ledger import events
+from takeback.ledger.beyond.lessons import first_line
 from takeback.ledger.events import NewEvent
 from takeback.lessons import choice
 from takeback.lessons.lesson import (
@@ -16,7 +17,6 @@ from takeback.lessons.lesson import (
     WAITING,
     WITHDRAWN,
     Lesson,
-    Relapse,
 )
 from takeback.model import ids
 from takeback.model.reasons import Action
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from takeback.ledger.checkpoints import DeltaRow
     from takeback.ledger.ledger import Ledger
     from takeback.ledger.sessions import ChangeRow
+    from takeback.model.history import Relapse
     from takeback.model.text.json_text import Json
 
 LONGEST = 2000
@@ -119,7 +120,7 @@ class Lessons:
     def relapses(self, turns: "Iterable[str]") -> "tuple[Relapse, ...]":
         """What some turns brought back that was taken back before."""
         with FailingAs(TakebackError, "the store could not be read"):
-            return relapses_of(self._ledger, turns)
+            return self._ledger.lessons.relapses(turns)
 
     # -- small pieces ----------------------------------------------------------------------
 
@@ -172,12 +173,6 @@ def _words(text: str) -> str:
     return "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in line)
 
 
-def first_line(label: str) -> str:
-    """The first line of a prompt."""
-    lines = (line.strip() for line in label.splitlines())
-    return next(filter(None, lines), "")
-
-
 def status_of(row: "LessonRow") -> str:
     if row.state == ACTIVE:
         return ACTIVE if row.stands else WITHDRAWN
@@ -224,27 +219,3 @@ def _exit_code(ledger: "Ledger", turns: "tuple[int, ...]") -> "int | None":
             if isinstance(code, int) and code:
                 return code
     return None
-
-
-def relapses_of(ledger: "Ledger", turns: "Iterable[str]") -> "tuple[Relapse, ...]":
-    """What turns brought back that was taken back before, by their ids."""
-    rows = [row for row in map(ledger.turns.find, turns) if row is not None]
-    names = {row.number: row.id for row in rows}
-    found = []
-    for row in ledger.lessons.relapses(names):
-        restore = ledger.stack.numbered(row.restore)
-        if restore is None:
-            continue
-        turn = ledger.turns.numbered(restore.turn) if restore.turn is not None else None
-        found.append(
-            Relapse(
-                turn=names[row.turn],
-                restore=restore.id,
-                lines=row.lines,
-                taken=row.taken,
-                raw_paths=tuple(os.fsencode(path) for path in row.paths),
-                prompt=first_line(turn.label) if turn is not None else "",
-                because=restore.because,
-            )
-        )
-    return tuple(found)

@@ -141,3 +141,31 @@ class Judgement(Value):
                 for each in self.outside
             ],
         }
+
+
+FILES, GIT, ON_MACHINE, UNKNOWN, COMMAND, TAMPER = (
+    "files", "git", "local", "unknown", "command", "tamper",
+)  # fmt: skip
+"""Kinds of effects of which the judge names no target outside."""
+
+
+class Effect(Value):
+    """What a call did outside the files, as it was recorded.
+
+    `status` is how its step ended, or `refused`; `undone` how its inverse ended, if it was run.
+    """
+
+    id: str
+    turn: str
+    session: str
+    agent: str
+    step: str
+    at: float
+    effect: str
+    kind: str
+    target: str
+    host: str
+    inverse: str
+    rule: str
+    status: str
+    undone: str

@@ -29,7 +29,7 @@ OURS = frozenset(
     """
     after anew asker authors before changes checkpoint checkpoints deltas detail dropped entry
     events files holder inside kept kind left lesson lessons line looked losses marked objects
-    outside owners packs parent partly paths process rescued restore root running saves secrets
+    outside owners packs parent partly paths plan process rescued restore root running saves secrets
     session source state status step target took tree turn turns verb view when
     """.split()
 )

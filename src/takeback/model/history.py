@@ -1,10 +1,13 @@
 """What the log says: sessions, turns, steps, and whose change is whose."""
 
 from takeback.model.value import Value, path_text
+from takeback.model.words import DONE
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from takeback.model.effects import Effect
     from takeback.model.losses import Loss
+    from takeback.model.participants import Captured
     from takeback.model.reasons import Reason
     from takeback.model.results import Checkpoint, LeftOut, OutsideFile
     from takeback.model.text.json_text import Json
@@ -144,6 +147,65 @@ class RecordedStep(Value):
         return tuple(map(path_text, self.raw_paths))
 
 
+class Relapse(Value):
+    """A turn brought back `lines` of the `taken` lines that a restore had taken back.
+
+    `prompt` and `because` are those of the restore: what was asked for then, and why it went back.
+    """
+
+    turn: str
+    restore: str
+    lines: int
+    taken: int
+    raw_paths: "tuple[bytes, ...]"
+    prompt: str = ""
+    because: str = ""
+
+    @property
+    def paths(self) -> "tuple[str, ...]":
+        """The paths as text, as `os.fsdecode` gives them."""
+        return tuple(map(path_text, self.raw_paths))
+
+
+class RecordedPlanStep(Value):
+    """A step of a plan of work: a turn, with its id and its label.
+
+    `key` is what the program calls the step, `result` what it kept of it. `status` is that of the
+    step: `running`, `done`, `failed`, or `undone` if it was taken back, by the plan or by anybody.
+    `lesson` is the id of the one that its failure taught.
+    """
+
+    id: str
+    plan: str
+    label: str
+    key: str
+    status: str
+    databases: bool = False
+    result: "Json" = None
+    lesson: str = ""
+
+    @property
+    def is_done(self) -> bool:
+        """Whether it was done, and stands."""
+        return self.status == DONE
+
+
+class RecordedPlan(Value):
+    """A plan of work and its steps, the oldest first. Times are seconds since 1970.
+
+    `own_id` is what the program calls it. `status` is `running`, `done`, `failed` or `interrupted`.
+    """
+
+    id: str
+    own_id: str
+    label: str
+    session: str
+    status: str
+    started: float
+    ended: "float | None"
+    steps: "tuple[RecordedPlanStep, ...]" = ()
+
+
 class RecordedTurn(Value):
     """One prompt and everything it caused.
 
@@ -163,7 +225,9 @@ class RecordedTurn(Value):
     `went_back` is the turn before which somebody went back inside the
     agent to ask for this one; empty if nobody can tell how far, None if nobody did. `back` is
     the N of the `@~N` that means it; None unless it is of the current line. `unreported`: its agent
-    reported no tool, so what changed meanwhile may be yours.
+    reported no tool, so what changed meanwhile may be yours. `effects` are what its calls did
+    outside the files, or tried to do. `relapses` are what it brought back that was taken back
+    before. `plan` is the plan of work that it is a step of, with all its steps.
     """
 
     id: str
@@ -188,6 +252,7 @@ class RecordedTurn(Value):
     git_after: "GitState | None" = None
     git: "tuple[Reason, ...]" = ()
     steps: "tuple[RecordedStep, ...]" = ()
+    participants: "tuple[Captured, ...]" = ()
     account: str = ""
     undone: str = ""
     undone_in_part: str = ""
@@ -199,6 +264,9 @@ class RecordedTurn(Value):
     is_shared_undone: bool = False
     back: "int | None" = None
     unreported: bool = False
+    effects: "tuple[Effect, ...]" = ()
+    relapses: "tuple[Relapse, ...]" = ()
+    plan: "RecordedPlan | None" = None
 
 
 class NextUndo(Value):
@@ -262,6 +330,7 @@ class RecordedCheckpoint(Value):
     changes: "tuple[Change, ...]"
     restore: "RecordedRestore | None" = None
     kept: bool = True
+    participants: "tuple[Captured, ...]" = ()
 
 
 class RecordedRestore(Value):

@@ -59,3 +59,12 @@ def is_stage(name: bytes) -> bool:
     """Whether a name in the root is that of a folder of ours."""
     id = name[len(PREFIX) :].decode("ascii", "replace")
     return name.startswith(PREFIX) and len(id) == LENGTH and is_prefix(id)
+
+
+AREA = b".takeback-rescue-"
+"""How the name of a folder begins that holds rescued files beside a project."""
+
+
+def is_area(name: bytes) -> bool:
+    """Whether a name is that of a folder with rescued files; the project's id follows."""
+    return name.startswith(AREA) and is_prefix(name[len(AREA) :].decode("ascii", "replace"))

@@ -45,3 +45,22 @@ class Move(Value):
     before: str = ""
     reason: "Reason | None" = None
     differences: "tuple[Difference, ...]" = ()
+
+
+MEMORY_NAME = "memory."
+"""How the names of the memories of sessions begin; the id of the session follows."""
+EVERY = (FILES, CONVERSATION, MEMORY, DATABASES, OTHER)
+"""What `--only` takes."""
+
+
+class Captured(Value):
+    """A participant's tokens before and after a turn, or at a checkpoint only `after`.
+
+    An empty token means that its state was not known; `problem` says why.
+    """
+
+    name: str
+    kind: str
+    before: str
+    after: str
+    problem: str = ""

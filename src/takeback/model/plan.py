@@ -12,8 +12,10 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
 
+    from takeback.model.effects import Effect
     from takeback.model.history import RunningSession
     from takeback.model.losses import Loss
+    from takeback.model.participants import Move
     from takeback.model.reasons import Reason
     from takeback.model.tree import Entry
 
@@ -156,7 +158,9 @@ class Plan(Value):
     that also what was kept before was decided. `marked` are files among these that
     hold conflict markers of an earlier restore. `took_shared` says what goes along of what its
     turns share (`ledger/undo_stack`). `running` are sessions in the middle of a turn whose files it
-    changes. `id` is the plan's own: by it any process can apply it.
+    changes. `effects` were done outside and stay, too. `moves` are what is done beside the files,
+    and what stays of it; `cursor` is the event at whose coordinate a rollback finds that. `only`
+    says what may move, if not everything. `id` is the plan's own: by it any process can apply it.
     """
 
     verb: str
@@ -189,6 +193,10 @@ class Plan(Value):
     id: str = ""
     took_shared: int = 0
     running: "tuple[RunningSession, ...]" = ()
+    effects: "tuple[Effect, ...]" = ()
+    moves: "tuple[Move, ...]" = ()
+    cursor: int = 0
+    only: "tuple[str, ...]" = ()
 
     @property
     def turn(self) -> str:
@@ -235,7 +243,9 @@ class Description(Value):
 
     `refs` are what is taken back, put back or gone back to; none means the newest. `decide` is what
     was decided about conflicts, for all of them, by path, or by path and hunk. `by_hunk` lets the
-    plan name the hunks of every text that it changes. It can be applied for some `minutes`.
+    plan name the hunks of every text that it changes. It can be applied for some `minutes`. `only`
+    says what may move, if not everything; `cursor` at which coordinate a rollback finds what is
+    not in the files, if that is known.
     """
 
     verb: str
@@ -246,14 +256,14 @@ class Description(Value):
     decide: "str | Decisions" = ""
     shared: bool = False
     by_hunk: bool = False
+    only: "tuple[str, ...]" = ()
+    cursor: int = 0
     minutes: int = MINUTES
 
     def resolved(self, plan: Plan) -> "Description":
         """The same with ids for words, times and the newest, so that it means the same later."""
-        refs = self._ids(plan)
-        if not refs:
-            return self.replace(paths=plan.raw_paths)
-        return self.replace(refs=refs, session=None, whole_session="", paths=plan.raw_paths)
+        refs, same = self._ids(plan), self.replace(paths=plan.raw_paths, cursor=plan.cursor)
+        return same.replace(refs=refs, session=None, whole_session="") if refs else same
 
     def _ids(self, plan: Plan) -> "tuple[str, ...]":
         if self.verb == ROLLBACK:
@@ -272,6 +282,7 @@ class Description(Value):
         words += ["--session", session] if session else []
         words += [f"--{self.decide}"] if isinstance(self.decide, str) and self.decide else []
         words += ["--shared"] if self.shared else []
+        words += ["--only", ",".join(self.only)] if self.only else []
         paths = [path.decode("utf-8", "surrogateescape") or "." for path in self.paths]
         words += ["--dry-run", *(["--", *paths] if paths else [])]
         return Action("plan-again", words=(self.verb, *words))
@@ -281,7 +292,7 @@ class Preview(Value):
     """A plan that was shown, as the ledger keeps it for some minutes.
 
     It is bound to `entry`, which are the ids of what it is about, and to `states`: for each path
-    that it touches, what was there and what shall be, as a hash.
+    that it touches, what was there and what shall be, as a hash; and to `moves`.
     """
 
     id: str
@@ -289,6 +300,7 @@ class Preview(Value):
     entry: "tuple[str, ...]"
     states: "Mapping[bytes, str]"
     expires: int
+    moves: "tuple[tuple[str, str], ...]" = ()
 
     @property
     def is_bound(self) -> bool:
@@ -300,6 +312,11 @@ class Preview(Value):
         states = path_states(plan)
         paths = self.states.keys() | states.keys()
         return sorted(path for path in paths if self.states.get(path) != states.get(path))
+
+
+def move_states(plan: Plan) -> "tuple[tuple[str, str], ...]":
+    """What a plan does with each participant, and from which of its states."""
+    return tuple((move.name, f"{move.how} {move.before} {move.token}") for move in plan.moves)
 
 
 def entry_ids(plan: Plan) -> "tuple[str, ...]":
@@ -337,7 +354,7 @@ class Report(Value):
     the command that reverses it. `id` is empty when there was nothing to do. `problems` are
     listeners that could not be told, and programs that are not setuid again; the restore is done
     all the same. `since_preview` are the paths that changed after the preview of a whole rollback
-    and went back, too.
+    and went back, too. `moves` tell what became of each participant.
     """
 
     plan: Plan
@@ -350,6 +367,7 @@ class Report(Value):
     because: str = ""
     raw_since_preview: "tuple[bytes, ...]" = ()
     problems: "tuple[Reason, ...]" = ()
+    moves: "tuple[Move, ...]" = ()
 
     @property
     def since_preview(self) -> "tuple[str, ...]":

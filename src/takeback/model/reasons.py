@@ -75,6 +75,23 @@ COMMITS_SINCE = "commits-since"
 HEAD_STAYS = "head-stays"
 UNCOVERED_CHANGED = "uncovered-changed"
 
+# -- why the guard refuses a call, and what stays of its effects ---------------------------------
+
+GUARD_ERROR = "guard-error"
+GUARD_TAMPER = "guard-tamper"
+GUARD_LIGHTER = "guard-lighter"
+# -- of a participant that stays, or could not be moved -----------------------------------------
+
+STATE_UNKNOWN = "state-unknown"
+STATE_SINCE = "state-since"
+NOT_AT_TAIL = "not-at-tail"
+NOT_REACHED = "not-reached"
+NOT_REGISTERED = "not-registered"
+MOVE_FAILED = "move-failed"
+PARTICIPANT_MOVED = "participant-moved"
+PARTICIPANT_FAILED = "participant-failed"
+PARTICIPANT_WAITS = "participant-waits"
+
 # -- why the user decides, and not the agent that asks ------------------------------------------
 
 IN_CONFLICT = "in-conflict"
@@ -82,6 +99,20 @@ OUTSIDE_PROJECT = "outside-project"
 OF_OTHERS = "of-others"
 TURNS_OF_OTHERS = "turns-of-others"
 OTHERS_AT_WORK = "others-at-work"
+
+# -- what was saved before a command that destroys ------------------------------------------------
+
+UNKNOWN_TARGET = "unknown-target"
+TOO_MANY_TO_SAVE = "too-many-to-save"
+TOO_LARGE_TO_COPY = "too-large-to-copy"
+NO_ROOM_TO_COPY = "no-room-to-copy"
+CANNOT_BE_SAVED = "cannot-be-saved"
+HOLDS_STORE = "holds-store"
+RESCUED_CHANGED = "rescued-changed"
+RESCUED_LOST = "rescued-lost"
+RESCUE_DAMAGED = "rescue-damaged"
+THERE_AGAIN = "there-again"
+GIT_STAYS = "git-stays"
 
 # -- what happened to the user's git ------------------------------------------------------------
 
@@ -104,14 +135,19 @@ REMOTES_MOVED = "remotes-moved"
 REFS_UNKNOWN = "refs-unknown"
 STASH_GONE = "stash-gone"
 STASH_NEW = "stash-new"
+STASHES_SAVED = "stashes-saved"
 INDEX_GONE = "index-gone"
+INDEX_SAVED = "index-saved"
+LOGS_SAVED = "logs-saved"
+OBJECTS_SAVED = "objects-saved"
 STAGED_STAYS = "staged-stays"
 WORKTREE_NEW = "worktree-new"
 WORKTREE_GONE = "worktree-gone"
 OF_GIT = (
     GIT_GONE, GIT_MADE, GIT_REPLACED, GIT_UNDER_WAY, GIT_MORE, ONLY_GIT, HEAD_MOVED,
     BRANCH_SWITCHED, BRANCH_GONE, BRANCH_NEW, BRANCH_MOVED, BRANCH_RENAMED, TAG_GONE, TAG_NEW,
-    TAG_MOVED, REMOTES_MOVED, REFS_UNKNOWN, STASH_GONE, STASH_NEW, INDEX_GONE, STAGED_STAYS,
+    TAG_MOVED, REMOTES_MOVED, REFS_UNKNOWN, STASH_GONE, STASH_NEW, STASHES_SAVED,
+    INDEX_GONE, INDEX_SAVED, LOGS_SAVED, OBJECTS_SAVED, STAGED_STAYS,
     WORKTREE_NEW, WORKTREE_GONE, COMMITS_STAY, COMMITS_SINCE, HEAD_STAYS,
 )  # fmt: skip
 

@@ -135,7 +135,9 @@ class Share(Value):
 class Usage(Value):
     """What a project's history takes on disk.
 
-    `gone` checkpoints have let their files go, `pinned` ones are kept whatever their age.
+    `gone` checkpoints have let their files go, `pinned` ones are kept whatever their age. `rescued`
+    are the bytes of files that commands destroyed, in so many `rescues`; no other name has them.
+    `lessons` and `relapses` are in the ledger.
     """
 
     packs: int
@@ -145,6 +147,10 @@ class Usage(Value):
     checkpoints: int
     gone: int = 0
     pinned: int = 0
+    rescues: int = 0
+    rescued: int = 0
+    lessons: int = 0
+    relapses: int = 0
 
     @property
     def total(self) -> int:
@@ -175,6 +181,8 @@ class Cleanup:
     merged = dropped = 0
     archived = 0
     """How many events went to the archive of the log."""
+    rescues = 0
+    """How many rescues went."""
     warnings: "tuple[str, ...]" = ()
 
     def __repr__(self) -> str:

@@ -214,6 +214,28 @@ class UnstoredFile(Entry):
         return Entry(b"", self.mode, 0, self.size, self.strong, 0, oid)
 
 
+class RescuedEntry(Entry):
+    """What comes back from the rescue area: whose it was, where it lies, where a link leads."""
+
+    __slots__ = ("owner", "source", "target")
+
+    def __init__(
+        self,
+        mode: int,
+        size: int,
+        strong: bytes,
+        mtime: int,
+        owner: "Owner",
+        *,
+        source: bytes = b"",
+        target: bytes = b"",
+    ) -> None:
+        super().__init__(b"", mode, 0, size, strong, mtime, NO_OBJECT)
+        self.owner = owner
+        self.source = source
+        self.target = target
+
+
 LARGEST = 10 << 20
 """Files above this are only said to differ; two of them are held in memory at a time."""
 _MADE = {REGULAR: CREATE, LINK: RELINK, FOLDER: MKDIR}

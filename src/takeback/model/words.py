@@ -27,6 +27,8 @@ PERHAPS = "perhaps"
 """Of a step of which nobody knows when it began: it may as well be the user's."""
 UNREPORTED = "unreported"
 """In a turn of an agent that has reported no tool so far: perhaps it never does."""
+RESCUED = "rescued"
+"""Saved just before a command destroyed it: no checkpoint holds it."""
 UNKNOWN = "unknown"
 """Changed while `takeback watch` ran, by nobody who said so; also the agent of such turns."""
 

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
     from takeback.ports import Participant
 
+_SECRETS = ("password", "sslpassword")
 TYPES = ("command", "postgres", "sqlite")
 
 
@@ -27,4 +28,25 @@ def configured(name: str, options: "Mapping[str, object]") -> "Participant":
         )
     module = import_module(f"takeback.participants.{chosen}")
     found: Participant = module.configured(name, options)
+    return found
+
+
+def without_secrets(options: "Mapping[str, object]") -> "dict[str, object]":
+    """A table as it may be stored: an address without its password."""
+    found, url = dict(options), options.get("url")
+    if options.get("type") != "postgres" or not isinstance(url, str):
+        return found
+    try:
+        from psycopg import ProgrammingError, conninfo
+    except ImportError:
+        raise UsageError(
+            "PostgreSQL needs psycopg", hint="install it with `pip install 'takeback[postgres]'`"
+        ) from None
+    try:
+        parts = conninfo.conninfo_to_dict(url)
+    except ProgrammingError as problem:
+        raise UsageError(f"the address of the database cannot be read: {problem}") from None
+    if any(name in parts for name in _SECRETS):
+        kept = {name: str(value) for name, value in parts.items() if name not in _SECRETS}
+        found["url"] = conninfo.make_conninfo("", **kept)
     return found

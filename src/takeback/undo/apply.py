@@ -2,33 +2,38 @@
 
     preflight   everything that can be refused is refused here
     stage       what is to appear is written and synced; every object was read and checked
+    prepare     participants do everything that can fail; a row in the phase `staging` names them
     journal     one row is committed: from here on recovery acts
     apply       each path changes in an instant
     verify      every path is looked at again
     rescue      saves that came in between and have no place in the tree go into the store
     finish      checkpoint, event, and the row is gone: now the restore happened
+    commit      participants make it visible; one that cannot is repeated until it can
     clean       our folder in the tree is removed
 
 What fails before the journal leaves nothing behind. What fails after it is taken back at once;
 if even that fails, or the process dies, by whoever takes the lock next. Taking back is the same
 code with the sides changed, so it can itself be interrupted at any step and taken up again.
 
-What is committed with the checkpoint after a restore: its event, and whose changes it has.
+What is committed with the checkpoint after a restore: its event, and whose changes it has. And what
+a plan does, as operations.
 """
 
 import os
 
-from takeback.disk import operations
+from takeback.disk import descent, operations
 from takeback.disk.sqlite import DatabaseError
 from takeback.errors import DamagedStoreError, TakebackError, UnfinishedError
 from takeback.ledger import events, journal
+from takeback.ledger.beyond.participants import DECIDED
 from takeback.ledger.events import NewEvent
+from takeback.ledger.journal import Away
 from takeback.ledger.outside import file_facts
 from takeback.model import reasons, words
 from takeback.model.ids import is_stage
 from takeback.model.plan import Remark
 from takeback.model.reasons import Action, Reason
-from takeback.model.tree import FOLDER, REGULAR, SETUID
+from takeback.model.tree import FOLDER, REGULAR, SETUID, Op
 from takeback.undo import rescue
 from takeback.worktree.roots import Roots, require_outside, require_possible
 from takeback.worktree.stage import Stage
@@ -36,17 +41,19 @@ from takeback.worktree.swap import PathSwapper
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from takeback.capture.deltas import Delta
     from takeback.disk.lock import Lock
     from takeback.ledger.journal import Journal
     from takeback.model.history import Author
-    from takeback.model.plan import Remark
+    from takeback.model.plan import Plan, Remark
     from takeback.model.text.json_text import Json
-    from takeback.model.tree import Op, Owner
+    from takeback.model.tree import Entry, Owner
+    from takeback.participants.coordinator import Participants, Together
     from takeback.ports import Progress
     from takeback.store import Store
+    from takeback.undo.planner import Planner
 
     Late = list[dict[bytes, bytes]]
 
@@ -56,7 +63,14 @@ if TYPE_CHECKING:
 class Finish:
     """What is committed together with the checkpoint after a restore."""
 
-    def __init__(self, row: "Journal", said: "dict[str, Json]", at: int, request: "str | None"):
+    def __init__(
+        self,
+        row: "Journal",
+        said: "dict[str, Json]",
+        at: int,
+        request: "str | None",
+        apart: "frozenset[bytes]" = frozenset(),
+    ) -> None:
         self.journal = row.id
         self.late = False
         self.dropped: list[bytes] = []
@@ -67,7 +81,9 @@ class Finish:
         self._said = said
         self._at = at
         self._request = request
-        self._targets = {op.path: op.after for op in row.ops}
+        self._apart = apart
+        """What comes from the rescue: no checkpoint held it, and none has to hold it now."""
+        self._targets = {op.path: op.after for op in row.ops if op.path not in apart}
 
     @property
     def wanted(self) -> "set[bytes]":
@@ -87,6 +103,8 @@ class Finish:
 
     def _is_ours(self, delta: "Delta") -> bool:
         """Whether the restore made a change; somebody may have changed the path once more."""
+        if delta.path in self._apart:
+            return delta.path not in self.kept
         if delta.path not in self._targets or delta.path in self.kept:
             return False
         target = self._targets[delta.path]
@@ -119,7 +137,7 @@ class Finish:
         return [
             [*file_facts(path, op.before), file_facts(path, op.after)[1]]
             for path, op in ops
-            if path not in self.kept
+            if path not in self.kept and path not in self._apart
         ]
 
 
@@ -130,6 +148,66 @@ def _text(path: bytes) -> str:
 def _told(kept: "dict[bytes, Reason]") -> "list[Json]":
     """As an event carries what was kept."""
     return [[_text(path), kept[path].as_json()] for path in sorted(kept)]
+
+
+# -- what a plan does, as operations --------------------------------------------------------
+
+
+def ops_inside(plan: "Plan", planner: "Planner", made: "Mapping[bytes, Entry]") -> "list[Op]":
+    """What is to be done; `before` as the safety checkpoint has it, `after` as it was stored.
+
+    What was rescued may be in no checkpoint, so its plan looked itself.
+    """
+    changes = [c for c in plan.changes if not c.outside]
+    return [
+        Op(
+            c.raw_path,
+            c.before if c.how == words.RESCUED and c.before is None else planner.now.at(c.raw_path),
+            made.get(c.raw_path, c.after),
+        )
+        for c in changes
+    ]
+
+
+def ops_away(plan: "Plan", made: "Mapping[bytes, Entry]") -> "list[Away]":
+    """What is to be done outside the project, folder by folder."""
+    found: dict[bytes, list[Op]] = {}
+    for change in plan.changes:
+        if change.outside:
+            folder = _nearest(change.raw_path) if change.how == words.RESCUED else b""
+            folder = folder or descent.parted(change.raw_path)[0]
+            name = change.raw_path[len(folder.rstrip(b"/")) + 1 :]
+            op = Op(name, change.before, made.get(change.raw_path, change.after))
+            found.setdefault(folder, []).append(op)
+    return [Away(folder, ops) for folder, ops in sorted(found.items())]
+
+
+def _nearest(path: bytes) -> bytes:
+    """The nearest folder above a path that is there."""
+    folder = descent.parted(path)[0]
+    while folder != b"/" and not os.path.isdir(folder):
+        folder = descent.parted(folder)[0]
+    return folder
+
+
+def with_closed_folders(ops: "list[Op]", planner: "Planner") -> "list[Op]":
+    """With the folders that forbid to change what is in them: they are opened, and closed again."""
+    seen = {op.path for op in ops}
+    closed = []
+    for op in ops:
+        above = op.path
+        while above:
+            above = above.rpartition(b"/")[0]
+            if above in seen:
+                break
+            seen.add(above)
+            entry = planner.now.at(above)
+            if entry is not None and entry.kind == FOLDER and entry.mode & 0o300 != 0o300:
+                closed.append(Op(above, entry, entry))
+    return [*ops, *closed]
+
+
+# -- all of it, or nothing ------------------------------------------------------------------
 
 
 class MovedError(Exception):
@@ -146,6 +224,7 @@ def carry_out(
     row: "Journal",
     finish: "Finish",
     commit: "Callable[[], None]",
+    together: "Together",
     *,
     keep_mtime: bool,
     now: int,
@@ -153,14 +232,14 @@ def carry_out(
 ) -> None:
     """Bring every path to where it shall be. `commit` makes the checkpoint with its event."""
     if not row.ops and not row.away:
-        commit()
+        together.alone(row, finish, commit)
         return
     roots = Roots(root, store.objects, row)
     roots.trust(_trusted(store, roots.ops))
     roots.report(progress)
     try:
         _preflight(store, roots)
-        staged = _stage(store, roots, row, keep_mtime=keep_mtime)
+        staged = _stage(store, roots, row, together, keep_mtime=keep_mtime)
         finish.dropped = roots.dropped
         late: Late = []
         try:
@@ -174,11 +253,12 @@ def carry_out(
             finish.rescued += [
                 Remark(path, Reason(reasons.STILL_OPEN)) for path in _paths(roots, late)
             ]
-            finish.late = any(late) or bool(row.away)
+            finish.late = any(late) or bool(row.away) or together.is_due
             commit()
         except BaseException as problem:
             store.ledger.abandon()
             if _is_open(store, row):
+                together.abort()
                 # Begun anew: an interrupt may have left this one between any two steps.
                 roots.close()
                 roots = Roots(root, store.objects, row, is_way_back=True)
@@ -188,7 +268,8 @@ def carry_out(
                 _require_all_back(row, roots, problem, why)
                 raise
             # It was committed, and only what follows the commit failed.
-        _clean(store, roots, row, late)
+        is_over = together.is_due and together.commit()
+        _clean(store, roots, row, late, is_over=is_over)
     except BaseException as problem:
         if not isinstance(problem, Exception):
             # An interrupt may come between any two steps, also those that tidy up.
@@ -198,13 +279,16 @@ def carry_out(
         roots.close()
 
 
-def recover(store: "Store", root: int, now: int) -> "list[Reason]":
+def recover(store: "Store", root: int, now: int, participants: "Participants") -> "list[Reason]":
     """Take back what a process left that died in the middle of a restore; what became of it.
 
-    `root` is the folder of the project, also if that is a copy by now of what it was then.
+    `root` is the folder of the project, also if that is a copy by now of what it was then. What
+    was decided is carried on instead.
     """
-    found: list[Reason] = []
+    found: list[Reason] = participants.go_on(DECIDED)
     for row in store.ledger.journal.read():
+        if row.together and row.phase != journal.LATE:
+            participants.abort(row.id, row.together)
         roots = Roots(root, store.objects, row, is_way_back=True)
         try:
             if row.phase != journal.APPLYING:
@@ -280,23 +364,26 @@ def _require_readable(store: "Store", ops: "Sequence[Op]") -> None:
 
 
 def _stage(
-    store: "Store", roots: Roots, row: "Journal", *, keep_mtime: bool
+    store: "Store", roots: Roots, row: "Journal", together: "Together", *, keep_mtime: bool
 ) -> "list[dict[bytes, bytes]]":
-    """Stage everything, then commit the journal's row."""
+    """Stage everything, let participants prepare, then commit the journal's row."""
     try:
         # After a power cut nobody would look for our folder without this mark.
         store.lock.make_durable()
-        if row.away:
-            # Nobody would look for our folders outside the project if no row spoke of them.
+        if row.away or together.is_due:
+            # Nobody would look for our folders outside the project if no row spoke of them, and
+            # nobody would tell participants that nothing came of it.
             store.ledger.journal.write(row, journal.STAGING)
         staged = [each.stage_all(forward=True, keep_mtime=keep_mtime) for each in roots.each]
+        together.prepare()
         store.ledger.journal.write(row)
     except BaseException:
         store.ledger.abandon()
         if _is_open(store, row):
             store.lock.leave_unclean()
         else:
-            _clean(store, roots, row, [])
+            together.abort()
+            _clean(store, roots, row, [], is_over=together.is_due)
         raise
     return staged
 
@@ -433,8 +520,13 @@ def _taken_back(row: "Journal", roots: Roots) -> Reason:
 # -- afterwards ----------------------------------------------------------------------------
 
 
-def _clean(store: "Store", roots: Roots, row: "Journal", late: "Late") -> None:
-    """Remove our folders; what was still being written to stays until it is not."""
+def _clean(
+    store: "Store", roots: Roots, row: "Journal", late: "Late", *, is_over: bool = False
+) -> None:
+    """Remove our folders; what was still being written to stays until it is not.
+
+    The row goes with them if it speaks of folders outside, or if the restore `is_over` undone.
+    """
     is_clean = not any(late)
     for swapper, held in zip(roots.each, late or [{} for _ in roots.each], strict=True):
         if not held:
@@ -444,7 +536,7 @@ def _clean(store: "Store", roots: Roots, row: "Journal", late: "Late") -> None:
             for _, name, _ in swapper.stage.held():
                 if name not in held:
                     swapper.stage.discard(name)
-    if row.away and is_clean:
+    if (row.away or is_over) and is_clean:
         with Tidying(store.lock):
             store.ledger.record(closing=row.id)
 

@@ -12,6 +12,7 @@ import os
 
 from takeback.capture.changes import Trees
 from takeback.disk.descent import whole as whole_path
+from takeback.effects import effect_log
 from takeback.errors import DecisionNeededError, UnknownReferenceError, UsageError
 from takeback.history import lookup, references
 from takeback.history.compare import Chosen, Saved, differences
@@ -43,6 +44,7 @@ if TYPE_CHECKING:
     from takeback.ledger.events import CheckpointRow
     from takeback.ledger.ledger import Ledger
     from takeback.ledger.undo_stack import RestoreRow
+    from takeback.model.effects import Effect
     from takeback.model.git_changes import State
     from takeback.model.losses import Loss
     from takeback.model.plan import Conflict, Decisions, Dependent, Description, Left
@@ -149,6 +151,10 @@ class Planner:
         decided._merging = Merging(self._trees.content, chosen, every)
         decided._with_shared = shared
         return decided
+
+    def look_outside(self, path: bytes) -> "Entry | None":
+        """The file at a path outside the project, which the store holds now; None if it cannot."""
+        return self._look([path])[path].entry
 
     # -- undo and redo ---------------------------------------------------------------------
 
@@ -315,7 +321,16 @@ class Planner:
             partly=self._partly(left, draft, beyond, chosen, verb),
             raw_marked=self._marked(draft),
             anew=verb == UNDO and self._merging.is_anew,
+            effects=self._effects(chosen, turns) if verb == UNDO else (),
         )
+
+    def _effects(self, chosen: Selection, turns: "tuple[str, ...]") -> "tuple[Effect, ...]":
+        """What was done outside and stays: by the turns, and by those that are passed over."""
+        found = effect_log.staying(self._ledger, turns)
+        if chosen.passed:
+            opened = chosen.newest.opened
+            found += effect_log.staying_since(self._ledger, opened, chosen.within)
+        return tuple(dict.fromkeys(found))
 
     def _stays(self, chosen: Selection) -> "tuple[int, tuple[Reason, ...]]":
         """How many turns are passed over that changed nothing, and what stays: git, left-out files.
@@ -328,8 +343,15 @@ class Planner:
             return 0, stays
         session, opened = chosen.within, chosen.newest.opened
         count, more = git_notes.passed_over(self._ledger, session, opened, now, root)
+        known = set(self._ledger.git.turns_without_files(session, opened))
         head = (Reason(reasons.ONLY_GIT, count=count),) if count else ()
-        return chosen.passed - count, (*stays, *head, *more, *self._uncovered_since(chosen))
+        others = effect_log.turns_since(self._ledger, opened, session) - known
+        return chosen.passed - count - len(others), (
+            *stays,
+            *head,
+            *more,
+            *self._uncovered_since(chosen),
+        )
 
     def _marked(self, draft: Draft) -> "tuple[bytes, ...]":
         """The files in question that still hold the conflict markers of an earlier restore."""
@@ -487,6 +509,8 @@ class Planner:
             covers=covers,
             raw_paths=chosen.paths,
             raw_marked=self._marked(draft),
+            effects=() if chosen.paths else effect_log.staying_since(self._ledger, row.event),
+            cursor=references.cursor_of(self._ledger, meant),
         )
 
     def _lost_since(self, row: "CheckpointRow", then: View, chosen: Chosen) -> "tuple[Loss, ...]":

@@ -11,7 +11,8 @@ import time
 from takeback.capture.changes import Trees
 from takeback.capture.checkpoint import NOTHING, Place, Request
 from takeback.capture.safe_points import SafePoints, touched_sessions
-from takeback.disk import descent
+from takeback.effects import returning
+from takeback.effects.rescue import settle
 from takeback.errors import (
     BlockedError,
     ConflictError,
@@ -22,18 +23,20 @@ from takeback.errors import (
 from takeback.history.lookup import Place as Folder
 from takeback.ledger import events
 from takeback.ledger.events import NewEvent, pack_facts
-from takeback.ledger.journal import Away, Journal
+from takeback.ledger.journal import Journal
 from takeback.ledger.undo_stack import ALL_SHARED
 from takeback.model import ids, reasons
-from takeback.model.plan import SETTLED, Plan, Remark, Report, entry_ids
+from takeback.model.participants import EVERY, FILES, KINDS
+from takeback.model.plan import SETTLED, Plan, Remark, Report, entry_ids, move_states
 from takeback.model.reasons import Action, Reason
-from takeback.model.tree import FOLDER, Op, UnstoredFile, is_same
-from takeback.model.words import REDO, ROLLBACK, count
+from takeback.model.tree import FOLDER, UnstoredFile, is_same
+from takeback.model.words import REDO, RESCUED, ROLLBACK, count
 from takeback.objects.git_objects import BLOB
+from takeback.participants import moves
 from takeback.undo import apply, own, rescue, select, standing
 from takeback.undo import planner as planning
 from takeback.undo.apply import Finish, MovedError
-from takeback.undo.told_again import as_done, as_nothing
+from takeback.undo.told_again import as_done, as_nothing, moved
 from takeback.worktree.stage import Shut
 
 TYPE_CHECKING = False
@@ -73,6 +76,7 @@ class Restorer(SafePoints):
     def plan(self, what: "Description") -> Plan:
         """Look at the tree, then plan; any process can apply the plan by its id."""
         self._ledger.journal.require_sound()
+        self._capture_beside(what)
         shut = Shut(self._work.rules.open_root())
         try:
             plan, _ = self._planned(what, self._safety(), shut)
@@ -144,6 +148,7 @@ class Restorer(SafePoints):
         if known is not None:
             return self._done_before(what.verb, known)
         self._store.lock.announce_restore()
+        self._capture_beside(what)
         shut = Shut(self._work.rules.open_root())
         done: tuple[bytes, ...] = ()
         try:
@@ -208,6 +213,14 @@ class Restorer(SafePoints):
 
     # -- the pieces ------------------------------------------------------------------------
 
+    def _capture_beside(self, what: "Description") -> None:
+        """The safety capture of what may move beside the files."""
+        kinds = KINDS if not what.paths else ()
+        chosen = [kind for kind in kinds if kind in (what.only or EVERY)]
+        if chosen:
+            self._work.participants.require_settled()
+            self._work.participants.capture(kinds=chosen)
+
     def _safety(
         self,
         *,
@@ -216,6 +229,7 @@ class Restorer(SafePoints):
         again: "frozenset[bytes]" = frozenset(),
         modes: "Mapping[bytes, int] | None" = None,
     ) -> "CheckpointRow":
+        settle(self._work)
         at = self._looked = time.time_ns()
         dead, late = self.dead_sessions(at), self.late_turns()
         request = Request(
@@ -241,7 +255,8 @@ class Restorer(SafePoints):
         tried: set[bytes] = set()
         while True:
             planner = self._planner(now)
-            plan = planner.plan(what)
+            plan = returning.with_rescued(self._work, planner, planner.plan(what))
+            plan = self._within(what, plan)
             closed = planner.shut(plan) - tried
             tried |= closed
             if not shut.open(closed):
@@ -250,6 +265,13 @@ class Restorer(SafePoints):
                 now = self._safety(modes=shut.modes)
             finally:
                 shut.shut_files()
+
+    def _within(self, what: "Description", plan: Plan) -> Plan:
+        """A plan with what it does beside the files, and without these if only that is meant."""
+        plan = plan.replace(only=what.only, cursor=what.cursor or plan.cursor)
+        found = moves.Moving(self._ledger, self._work.participants).plan(what, plan)
+        plan = plan if _has_files(plan) else _without_files(plan)
+        return plan.replace(moves=found)
 
     def _row(self, seen: "Checkpoint") -> "CheckpointRow":
         return self._ledger.checkpoints.with_prefix(seen.id)[0]
@@ -271,7 +293,8 @@ class Restorer(SafePoints):
             return now
         now = self._safety(rehash=True, wanted=wanted, modes=shut.modes)
         found = self._planner(now).now
-        inside = [c for c in plan.changes if not c.outside and c.raw_path not in wanted]
+        own = [c for c in plan.changes if not c.outside and c.how != RESCUED]
+        inside = [c for c in own if c.raw_path not in wanted]
         # The plan knows nothing of what somebody saved between its look and this one.
         moved = [c.raw_path for c in inside if not is_same(found.at(c.raw_path), c.before)]
         if moved:
@@ -297,10 +320,14 @@ class Restorer(SafePoints):
         request: "str | None",
     ) -> Report:
         is_settled = any(each.why == SETTLED for each in plan.left)
-        is_part = bool(plan.paths) and not is_settled
-        if not plan.changes and (is_part or not plan.entry or self._is_only_git(plan)):
+        is_part = bool(plan.paths or not _has_files(plan)) and not is_settled
+        together = self._work.participants.together(id := _new_id(), plan.moves)
+        if (
+            not plan.changes
+            and not together.moves
+            and (is_part or not plan.entry or self._is_only_git(plan))
+        ):
             return self._nothing_done(plan, now, request)
-        id = ids.from_entropy(os.urandom(8))
         at = time.time_ns()
         plan = plan.replace(running=_running(self._ledger, plan, asker))
         said = _said(plan, id, now, because.strip()[:_LONGEST_REASON], self._looked)
@@ -312,11 +339,14 @@ class Restorer(SafePoints):
         root = self._work.rules.open_root()
         try:
             made = self._store_texts(plan, at)
-            ops = _with_closed_folders(_ops(plan, planner, made), planner)
+            ops = apply.with_closed_folders(apply.ops_inside(plan, planner, made), planner)
             parents = (now.event, *planner.parents(plan))
-            away = _away(plan, made)
-            row = Journal(id, plan.verb, plan.called, ops, parents, away=away)
-            finish = Finish(row, said, at, request)
+            away = apply.ops_away(plan, made)
+            row = Journal(
+                id, plan.verb, plan.called, ops, parents, away=away, together=together.names
+            )
+            apart = frozenset(c.raw_path for c in plan.changes if c.how == RESCUED)
+            finish = Finish(row, said, at, request, apart)
             finish.rescued = saves
             looked: list[Checkpoint] = []
             place = Place(title=f"after {plan.verb} {id}")
@@ -331,16 +361,18 @@ class Restorer(SafePoints):
                 )
                 looked.append(self._work.checkpoint_if_changed(request))
 
-            apply.carry_out(
-                self._store,
-                root,
-                row,
-                finish,
-                look,
-                keep_mtime=keep_mtime,
-                now=at,
-                progress=self._work.progress,
-            )
+            with moves.Offering(plan):
+                apply.carry_out(
+                    self._store,
+                    root,
+                    row,
+                    finish,
+                    look,
+                    together,
+                    keep_mtime=keep_mtime,
+                    now=at,
+                    progress=self._work.progress,
+                )
         finally:
             os.close(root)
         self.has_restored = True
@@ -357,6 +389,7 @@ class Restorer(SafePoints):
             rescued=tuple(finish.rescued),
             undo=str(said["undo"]),
             because=str(said["because"]),
+            moves=moved(plan.moves, together.outcomes),
             problems=tuple(
                 Reason(reasons.SETUID_DROPPED, path=os.fsdecode(path)) for path in finish.dropped
             ),
@@ -434,7 +467,7 @@ class Restorer(SafePoints):
         """Take back what was interrupted, and remove what was left of it; in words."""
         root = self._work.rules.open_root()
         try:
-            told = apply.recover(self._store, root, time.time_ns())
+            told = apply.recover(self._store, root, time.time_ns(), self._work.participants)
             if died:
                 with apply.Tidying(self._store.lock):
                     apply.sweep(self._store, root)
@@ -455,6 +488,12 @@ def _changed_since(preview: "Preview", plan: Plan) -> "tuple[bytes, ...]":
     if preview.entry != entry_ids(plan):
         raise StalePlanError("the history changed since this was planned", hint=hint)
     moved = preview.moved(plan)
+    others = set(preview.moves) ^ set(move_states(plan))
+    if others:
+        named = ", ".join(f"`{name}`" for name in sorted({name for name, _ in others}))
+        raise StalePlanError(
+            f"{named} changed since this was planned; nothing was changed", hint=hint
+        )
     if moved and preview.is_bound:
         named = ", ".join(f"`{os.fsdecode(path) or '.'}`" for path in moved[:_MOST_NAMED])
         more = f" and {len(moved) - _MOST_NAMED:,} more" if len(moved) > _MOST_NAMED else ""
@@ -465,6 +504,21 @@ def _changed_since(preview: "Preview", plan: Plan) -> "tuple[bytes, ...]":
         )
     touched = {change.raw_path for change in plan.changes}
     return tuple(path for path in moved if path in touched)
+
+
+def _has_files(plan: Plan) -> bool:
+    """Whether a plan may move files."""
+    return FILES in (plan.only or EVERY)
+
+
+def _without_files(plan: Plan) -> Plan:
+    """What a plan says of files does not hold if they stay."""
+    names = "changes conflicts kept skipped shared losses doubts stays covers left raw_took partly"
+    return plan.replace(**dict.fromkeys((*names.split(), "dependents", "raw_marked"), ()))
+
+
+def _new_id() -> str:
+    return ids.from_entropy(os.urandom(8))
 
 
 def _saves_since(first: "Plan | None", plan: Plan, now: "CheckpointRow") -> "list[Remark]":
@@ -499,42 +553,6 @@ def _require_decided(plan: Plan, *, yes: bool) -> None:
         )
 
 
-def _ops(plan: Plan, planner: "planning.Planner", made: "Mapping[bytes, Entry]") -> "list[Op]":
-    """What is to be done; `before` as the safety checkpoint has it, `after` as it was stored."""
-    changes = [c for c in plan.changes if not c.outside]
-    return [
-        Op(c.raw_path, planner.now.at(c.raw_path), made.get(c.raw_path, c.after)) for c in changes
-    ]
-
-
-def _away(plan: Plan, made: "Mapping[bytes, Entry]") -> "list[Away]":
-    """What is to be done outside the project, folder by folder."""
-    found: dict[bytes, list[Op]] = {}
-    for change in plan.changes:
-        if change.outside:
-            folder, name = descent.parted(change.raw_path)
-            op = Op(name, change.before, made.get(change.raw_path, change.after))
-            found.setdefault(folder, []).append(op)
-    return [Away(folder, ops) for folder, ops in sorted(found.items())]
-
-
-def _with_closed_folders(ops: "list[Op]", planner: "planning.Planner") -> "list[Op]":
-    """With the folders that forbid to change what is in them: they are opened, and closed again."""
-    seen = {op.path for op in ops}
-    closed = []
-    for op in ops:
-        above = op.path
-        while above:
-            above = above.rpartition(b"/")[0]
-            if above in seen:
-                break
-            seen.add(above)
-            entry = planner.now.at(above)
-            if entry is not None and entry.kind == FOLDER and entry.mode & 0o300 != 0o300:
-                closed.append(Op(above, entry, entry))
-    return [*ops, *closed]
-
-
 def _said(
     plan: Plan, id: str, now: "CheckpointRow", because: str, looked: int
 ) -> "dict[str, Json]":
@@ -547,9 +565,12 @@ def _said(
         "entry": plan.restore or None,
         "target": plan.target,
         "before": now.id,
-        "partial": bool(plan.paths) or (plan.verb == REDO and bool(plan.partly)),
+        "partial": bool(plan.paths)
+        or not _has_files(plan)
+        or (plan.verb == REDO and bool(plan.partly)),
         "goal": plan.goal,
         "because": because,
         "session": plan.session or None,
         "looked": looked,
+        "moves": [[each.name, each.kind, each.how, each.token, each.before] for each in plan.moves],
     }

@@ -1,8 +1,11 @@
 """The report of a restore that was done before, for a caller that asks for it again."""
 
 from takeback.history import references
+from takeback.ledger.beyond.participants import DONE as IS_DONE
 from takeback.model import reasons
+from takeback.model.participants import AFTERWARDS, DONE, FAILED, MOVES, Move
 from takeback.model.plan import Plan, PlannedChange, Remark, Report
+from takeback.model.reasons import Reason
 from takeback.model.tree import judge
 
 TYPE_CHECKING = False
@@ -16,6 +19,7 @@ if TYPE_CHECKING:
 
 def as_done(ledger: "Ledger", said: "Mapping[str, Json]") -> Report:
     """The report of a restore that was done before, from what its event says."""
+    moves: Any = said.get("moves") or ()
     rows = [ledger.checkpoints.with_prefix(str(said[name]))[0] for name in ("before", "after")]
     row = ledger.stack.find(str(said["restore"]))
     deltas = ledger.deltas.restored(rows[1].number) if rows[0].id != rows[1].id else []
@@ -32,7 +36,12 @@ def as_done(ledger: "Ledger", said: "Mapping[str, Json]") -> Report:
         restore=str(said["entry"] or ""),
         is_newest=True,
         session=str(said["session"] or ""),
+        moves=tuple(Move(*facts) for facts in moves),
     )
+    outcomes = {}
+    if row is not None:
+        found = ledger.participants.moves_of(row.number)
+        outcomes = {each.name: each.problem for each in found if each.state != IS_DONE}
     kept, rescued = (_remarks(said.get(name)) for name in ("kept", "rescued"))
     return Report(
         plan,
@@ -43,7 +52,20 @@ def as_done(ledger: "Ledger", said: "Mapping[str, Json]") -> Report:
         rescued=rescued,
         undo=str(said.get("undo", "")),
         because=str(said["because"]),
+        moves=moved(plan.moves, outcomes),
     )
+
+
+def moved(moves: "tuple[Move, ...]", outcomes: "Mapping[str, str]") -> "tuple[Move, ...]":
+    """What became of moves; `outcomes` tells why some failed."""
+    found = []
+    for move in moves:
+        if move.how in (MOVES, AFTERWARDS):
+            why = outcomes.get(move.name, "")
+            reason = Reason(reasons.MOVE_FAILED, problem=why) if why else None
+            move = move.replace(how=FAILED if why else DONE, reason=reason)
+        found.append(move)
+    return tuple(found)
 
 
 def as_nothing(ledger: "Ledger", said: "Mapping[str, Json]") -> Report:

@@ -10,10 +10,13 @@ Looks at the files of the home folder and of a store without opening a ledger, a
 
 import os
 import stat
+import time
 
 from takeback.disk import home as removal
 from takeback.disk import machine, operations
 from takeback.disk.home import parse_line, read_small
+from takeback.effects import area, care
+from takeback.effects.verdict import MODES, OFF, is_lighter
 from takeback.errors import DamagedStoreError, TakebackError
 from takeback.ledger import schema
 from takeback.model import reasons
@@ -179,6 +182,20 @@ def leftovers(store: "Store", root: "int | None", *, is_held: bool) -> Part:
     return part
 
 
+def rescues(store: "Store") -> Part:
+    """What was saved before commands that destroy: that it is there, and nothing else is."""
+    count, size = care.taken(store)
+    part = Part("rescues", Reason("rescues-fit", count=count, bytes=size))
+    for what in care.damage(store):
+        part.findings.append(Finding(ERROR, what, _VERIFY))
+    known = [row.id for row in store.ledger.rescues.there()]
+    for place in {area.in_store(store), *store.ledger.rescues.all_areas()}:
+        for id in area.strays(place, known):
+            what = Reason("unfinished-file", path=os.fsdecode(place) + "/" + id)
+            part.findings.append(Finding(NOTE, what, _REPAIR, can_be_repaired=True))
+    return part
+
+
 def agents(store: "Store") -> Part:
     """Who works now, and who is paused."""
     from takeback.capture.safe_points import running_sessions
@@ -192,6 +209,33 @@ def agents(store: "Store") -> Part:
         whom = "all agents are" if ALL_SESSIONS in paused else some
         what = Reason("agents-paused", whom=whom)
         part.findings.append(Finding(WARNING, what, Reason("let-go-on")))
+    return part
+
+
+def lessons(store: "Store") -> Part:
+    """What agents are told of undone work, and whether any lesson waits for the user."""
+    taught, waiting, relapsed = store.ledger.lessons.counts()
+    part = Part("lessons", Reason("lessons-known", count=taught, relapses=relapsed))
+    if waiting:
+        some = "1 lesson waits" if waiting == 1 else f"{waiting} lessons wait"
+        part.findings.append(
+            Finding(NOTE, Reason("lessons-wait", some=some), Reason("see-lessons"))
+        )
+    return part
+
+
+def guard(store: "Store", mode: str) -> Part:
+    """The mode of the guard, and whether it was switched off or made lighter."""
+    ledger = store.ledger.effects
+    refused, done = ledger.counts()
+    part = Part("guard", Reason("guard-known", mode=mode, refused=refused, effects=done))
+    if mode == OFF:
+        part.findings.append(Finding(WARNING, Reason("guard-is-off")))
+    for row in ledger.modes()[:1]:
+        if row.after in MODES and row.before in MODES and is_lighter(row.after, row.before):
+            when = time.strftime("%Y-%m-%d %H:%M", time.localtime(row.at / 1e9))
+            facts = {"before": row.before, "after": row.after, "by": row.author, "when": when}
+            part.findings.append(Finding(NOTE, Reason("guard-lighter", **facts)))
     return part
 
 
@@ -317,10 +361,14 @@ def _not_private(home: "Home", id: "str | None") -> "Iterator[tuple[bytes, Reaso
     tops = [home.path, home.path + b"/projects", home.path + b"/registry", home.path + b"/lock"]
     tops.append(home.path + b"/config.toml")
     inner = _below(home.store_path(id)) if id is not None else ()
+    # What was linked there has the modes of the user's own files, which it may still be.
+    linked = home.store_path(id) + b"/rescue/" if id is not None else b""
     for path in (*tops, *inner):
         try:
             found = os.lstat(path)
         except OSError:
+            continue
+        if linked and path.startswith(linked) and not stat.S_ISDIR(found.st_mode):
             continue
         if found.st_uid != os.geteuid():
             yield path, Reason("not-yours")

@@ -19,6 +19,7 @@ from takeback.disk import descent, failures, operations
 from takeback.disk.failures import FailingAs
 from takeback.disk.home import read_small, replace_file
 from takeback.disk.sqlite import DatabaseError
+from takeback.effects import care
 from takeback.errors import (
     BusyError,
     DamagedStoreError,
@@ -140,12 +141,15 @@ class Forgetter:
     def _forgetting(self) -> "Forgetting":
         work = self._work
 
-        def sweep() -> None:
+        def sweep(wish: "ForgetRequest", is_dry: bool) -> int:
+            if is_dry:
+                return care.forget(work, wish, dry_run=True)
             root = work.rules.open_root()
             try:
                 apply.sweep(work.store, root)
             finally:
                 os.close(root)
+            return care.forget(work, wish)
 
         return Forgetting(work.store, time.time_ns(), sweep, self._progress)
 
@@ -240,13 +244,16 @@ class Forgetter:
 
 
 class Forgetting:
-    """Forgets in one store; with the lock held. `sweep` removes what restores left in the tree."""
+    """Forgets in one store; with the lock held.
+
+    `sweep` removes what restores left in the tree, and what rescues hold of it; or counts that.
+    """
 
     def __init__(
         self,
         store: "Store",
         now: int,
-        sweep: "Callable[[], None]",
+        sweep: "Callable[[ForgetRequest, bool], int]",
         progress: "Progress | None" = None,
     ) -> None:
         self._store = store
@@ -267,7 +274,8 @@ class Forgetting:
     def _touched(self, wish: "ForgetRequest", would: Rewriting) -> "Touched":
         """What it touches; an error if it is not there at all, not even in what nobody needs."""
         touched = would.touched()
-        if touched.is_nothing and not self._is_left_over(wish):
+        is_nothing = touched.is_nothing and not self._sweep(wish, True)
+        if is_nothing and not self._is_left_over(wish):
             raise UnknownReferenceError(
                 "nothing of it is in the history of this project",
                 hint=Action("log"),
@@ -415,7 +423,7 @@ class Forgetting:
         noted = self._noted()
         ids = noted[1] if noted is not None else set()
         try:
-            self._clean()
+            self._clean(wish)
             self._shrink()
             again = self._require_nothing_left(wish)
             scanned = search.prove(store, wish, ids - again.purge.needed, self._progress)
@@ -439,7 +447,7 @@ class Forgetting:
         for name in _ABOUT_OLD_REFS:
             self._remove(store.git_dir + name)
 
-    def _clean(self) -> None:
+    def _clean(self, wish: "ForgetRequest") -> None:
         """Remove every file that is of the history as it was."""
         store = self._store
         store.objects.close()
@@ -450,7 +458,7 @@ class Forgetting:
             self._remove(path)
         for folder in (store.packs_dir, store.git_dir):
             operations.fsync_dir(folder)
-        self._sweep()
+        self._sweep(wish, False)
 
     def _remove(self, path: bytes) -> None:
         if os.path.lexists(path):

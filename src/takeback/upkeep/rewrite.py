@@ -13,6 +13,7 @@ import re
 
 from takeback.errors import DamagedStoreError, NewerStoreError
 from takeback.ledger import events
+from takeback.ledger.beyond.effects import forget_words
 from takeback.ledger.events import entry_facts, entry_from
 from takeback.model import words as terms
 from takeback.model.forgotten import OURS, SHORTEST_TEXT, TURN, Touched
@@ -79,6 +80,8 @@ class Redaction:
             events.LESSON_NOTED: self._lesson,
             events.LESSON_CHANGED: self._lesson,
             events.RELAPSE_SEEN: self._relapse,
+            events.WORK_PLAN_STARTED: self._session,
+            events.PLAN_STEP_ENDED: self._turn_started,
         }
 
     def of(self, event: "Event") -> "Said":
@@ -87,11 +90,10 @@ class Redaction:
         special = self._each.get(event.kind)
         if special is not None:
             special(said)
-        if self._patterns:
-            for key, value in said.items():
-                if key not in OURS:
-                    said[key] = _mapped(value, self.words)
-        return said
+        if self._is_of_turn(said) and ("effects" in said or "refusal" in said):
+            forget_words(said)
+        found = {key: json_text.mapped(said[key], self.words) for key in said if key not in OURS}
+        return said | found if self._patterns else said
 
     def empties(self, event: "Event") -> bool:
         """Whether an event needs nothing any more, and says nothing at length.
@@ -108,7 +110,7 @@ class Redaction:
 
     def detail(self, said: "Said") -> "Said":
         """What an event says at length without what is forgotten."""
-        return {key: _mapped(value, self.words) for key, value in said.items()}
+        return {key: json_text.mapped(value, self.words) for key, value in said.items()}
 
     def words(self, text: str) -> str:
         """Words without what shall be forgotten."""
@@ -142,15 +144,16 @@ class Redaction:
         return [[path, verb, author, *more]]
 
     def _session(self, said: "Said") -> None:
-        said["title"] = self._without_label(said.get("title", ""))
+        if "title" in said:
+            said["title"] = self._without_label(said["title"])
         if self.words(str(said.get("own_id", ""))) != said.get("own_id", ""):
-            # Two sessions of an agent cannot have the same id of its own; none they can have.
-            said["own_id"] = ""
+            said["own_id"] = ""  # two sessions, or plans, cannot have the same; none they can have
 
     def _turn_started(self, said: "Said") -> None:
         if self._is_of_turn(said):
             said["label"] = GONE
             said["forgotten"] = True
+            said.pop("result", None)
 
     def _step(self, said: "Said") -> None:
         if self._is_of_turn(said):
@@ -270,17 +273,6 @@ class Redaction:
         for name in (turn.label, quoted(turn.label)):
             text = text.replace(name, GONE)
         return text
-
-
-def _mapped(value: "Any", change: "Callable[[str], str]") -> "Any":  # noqa: ANN401 - as JSON is
-    """The same with each text in it changed."""
-    if isinstance(value, str):
-        return change(value)
-    if isinstance(value, list):
-        return [_mapped(each, change) for each in value]
-    if isinstance(value, dict):
-        return {change(key): _mapped(each, change) for key, each in value.items()}
-    return value
 
 
 def _bytes(text: object) -> bytes:
@@ -589,7 +581,7 @@ def _turn(store: "Store", wish: "ForgetRequest") -> "tuple[int, ForgottenTurn] |
 
 
 def _replaced(said: "Any", text: str) -> "Any":  # noqa: ANN401 - whatever an event holds
-    return _mapped(said, lambda words: words.replace(text, GONE))
+    return json_text.mapped(said, lambda words: words.replace(text, GONE))
 
 
 def _text(data: bytes) -> str:

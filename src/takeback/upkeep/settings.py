@@ -12,6 +12,7 @@ from takeback.capture import project_rules
 from takeback.disk import home as homes
 from takeback.disk.failures import FailingAs
 from takeback.disk.home import Home, tables_in, with_value
+from takeback.effects import area
 from takeback.errors import TakebackError, UsageError
 from takeback.history import retention
 from takeback.model.reasons import Action
@@ -183,6 +184,9 @@ ALL = (
             "whether agents are recorded; the commands `off` and `on` set it"),
     Setting("recording.safe_points", CHOICE, "step",
             "how often a session makes checkpoints", ("turn", "step", "call")),
+    Setting("guard.mode", CHOICE, "watch",
+            "what the guard does about calls that cannot be taken back",
+            ("off", "watch", "ask", "autopilot")),
     Setting("hooks.typed", SWITCH, True,
             "whether `tb undo` typed into an agent is done at once; else the model gets it"),
     Setting("restore.listeners", COMMANDS, [],
@@ -197,6 +201,10 @@ ALL = (
             "above `size_cap`, delete the files of the oldest states"),
     Setting("gc.auto", SWITCH, True,
             "delete expired files and compact the store when a session ends"),
+    Setting("rescue.limit", BYTES, area.LIMIT,
+            "bytes of files saved before a command destroys them; beyond, the oldest go"),
+    Setting("rescue.copy", BYTES, area.COPY_LIMIT,
+            "bytes that one command may have copied, where a link is not enough"),
     Setting("record.output", CHOICE, "on",
             "record the input and output of tools, up to 16 KiB each, masked",
             ("on", "off")),
@@ -287,7 +295,25 @@ class Settings:
         self._change(find(name), None, user=user)
         return self.one(name)
 
+    def set_participant(
+        self, name: str, options: "dict[str, object] | None", *, user: bool = False
+    ) -> None:
+        """Write the table of a participant, or remove it for None."""
+        self._write("participants", name, options, user=user)
+
+    def without(self, name: str, *, user: bool = False) -> object:
+        """What a setting would be if it were taken out of a file."""
+        setting, gone = find(name), USER if user else PROJECT
+        for origin in (PROJECT, USER):
+            value = self._tables(origin).get(setting.table, {})
+            if origin != gone and isinstance(value, dict) and setting.key in value:
+                return value[setting.key]
+        return setting.default
+
     def _change(self, setting: "Setting", value: "object | None", *, user: bool) -> None:
+        self._write(setting.table, setting.key, value, user=user)
+
+    def _write(self, table: str, key: str, value: "object | None", *, user: bool) -> None:
         path = self.files.get(USER if user else PROJECT)
         if path is None:
             raise UsageError(
@@ -298,7 +324,7 @@ class Settings:
             self._home.create()
             with location.held_home(self._home):
                 text = homes.read_small(path).decode()
-                after = with_value(text, setting.table, setting.key, value)
+                after = with_value(text, table, key, value)
                 if after != text:
                     homes.replace_file(path, after.encode(), durable=True)
 
@@ -315,6 +341,8 @@ def _configured(setting: "Setting", value: object, origin: str) -> Configured:
 
 def _misfit(origin: str, path: bytes, name: str, value: object) -> "Iterator[Misfit]":
     """What is wrong with what a file says, and what may have been meant."""
+    if name.startswith("participants."):
+        return  # what is wrong with one of these is told where it takes part
     try:
         setting = find(name)
     except UsageError as problem:

@@ -338,6 +338,7 @@ class Housekeeping:
                     claim = _Claim(self._home, project.id, target, known)
                     _bring_back(store, row, claim, progress)
                 newest = store.ledger.turns.newest_changed(None)
+                is_part = newest is not None and newest.closed is None
                 return RestoredFolder(
                     project.id,
                     target,
@@ -345,7 +346,7 @@ class Housekeeping:
                     row.created / _SECOND,
                     row.entries,
                     _left_out(store, row),
-                    newest is not None and newest.closed is None,
+                    is_part or _is_rescued(store, target),
                 )
             finally:
                 store.close()
@@ -434,6 +435,15 @@ def _bring_back(
             operations.rmdir(folder)
         raise
     operations.fsync_dir(os.path.dirname(target))
+
+
+def _is_rescued(store: "Store", folder: bytes) -> bool:
+    """Whether something of a folder is missing that a rescue holds."""
+    return any(
+        (top == folder or top.startswith(folder + b"/")) and not os.path.lexists(top)
+        for row in store.ledger.rescues.there()
+        for top in row.tops
+    )
 
 
 def _left_out(store: Store, row: "CheckpointRow") -> "tuple[bytes, ...]":

@@ -6,6 +6,7 @@ import time
 from takeback.disk.failures import FailingAs
 from takeback.disk.home import size_of
 from takeback.disk.lock import Held
+from takeback.effects import care
 from takeback.errors import DamagedStoreError, TakebackError, UnknownReferenceError, UsageError
 from takeback.history import references, retention
 from takeback.ledger import events
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from takeback.model.results import Cleanup, Share, Verification
     from takeback.model.text.json_text import Json
     from takeback.ports import Progress
+    from takeback.upkeep.settings import Settings
 
 _PAUSE = 600.0
 """Seconds between two automatic runs of gc."""
@@ -52,7 +54,8 @@ class Upkeep:
         """What the history takes on disk."""
         store, ledger = self._work.store, self._ledger
         with FailingAs(TakebackError, "the store could not be read"):
-            count = ledger.checkpoints.count()
+            count, rescued = ledger.checkpoints.count(), care.taken(store)
+            taught, waiting, relapses = ledger.lessons.counts()
             return Usage(
                 packs=len(ledger.packs()),
                 objects=store.objects.size(),
@@ -61,7 +64,76 @@ class Upkeep:
                 checkpoints=count,
                 gone=count - ledger.care.count_with_files(),
                 pinned=len(ledger.care.kept()),
+                rescues=rescued[0],
+                rescued=rescued[1],
+                lessons=taught + waiting,
+                relapses=relapses,
             )
+
+    # -- participants ------------------------------------------------------------------------
+
+    def participants(self) -> "list[dict[str, str]]":
+        """Each participant: of the settings, registered here, or known from the log."""
+        work = self._work
+        with FailingAs(TakebackError, "the participants could not be listed"), work.held():
+            known, found = self._ledger.participants.at(), work.participants.all()
+            owed = {row.name: row for row in self._ledger.participants.owed()}
+            tables, told = work.rules.participants(), []
+            for name in sorted({*found, *work.participants.problems, *known}):
+                row, table = known.get(name), tables.get(name)
+                kind = found[name].kind if name in found else row.kind if row is not None else ""
+                problem = work.participants.problems.get(name, row.problem if row else "")
+                told.append(
+                    {
+                        "name": name,
+                        "type": str(table.get("type")) if isinstance(table, dict) else "registered",
+                        "kind": kind,
+                        "token": row.token if row is not None else "",
+                        "problem": problem,
+                        "owed": owed[name].problem or owed[name].state if name in owed else "",
+                    }
+                )
+            return told
+
+    def add_participant(
+        self, name: str, options: "dict[str, object]", *, user: bool
+    ) -> "dict[str, str]":
+        """Write a participant into the user's settings, and capture it for the first time."""
+        from takeback.participants import coordinator, registry
+
+        coordinator.require_name(name)
+        if name in self._work.rules.participants():
+            raise UsageError(
+                f"there is a participant `{name}` already",
+                hint=Action("remove-participant", name=name),
+            )
+        stored = registry.without_secrets(options)
+        registry.configured(name, stored)
+        self._settings().set_participant(name, stored, user=user)
+        with self._work.held():
+            self._work.participants.reload()
+            self._work.participants.capture()
+        return next(each for each in self.participants() if each["name"] == name)
+
+    def remove_participant(self, name: str, *, user: bool) -> None:
+        """Take a participant out of the user's settings; nothing is owed to it any more."""
+        known = name in self._work.rules.participants()
+        if not known and name not in self._ledger.participants.at():
+            raise UsageError(f"there is no participant `{name}`", hint=Action("participants"))
+        if known:
+            self._settings().set_participant(name, None, user=user)
+        with self._work.held():
+            self._work.participants.drop(name)
+            self._work.participants.reload()
+            if name in self._work.rules.participants():
+                raise UsageError(
+                    f"`{name}` is in the settings of all your projects", hint="add `--user`"
+                )
+
+    def _settings(self) -> "Settings":
+        from takeback.upkeep.settings import Settings
+
+        return Settings(self._work.home.path, self._work.id)
 
     def usage_by(self, by: str, progress: "Progress | None") -> "tuple[Share, ...]":
         """What each session, agent or folder added to the packs, the largest first."""
@@ -103,7 +175,12 @@ class Upkeep:
                 self._make_room()
             self._ledger.require_writable()
             with store.hold_gc():
-                return gc.run(store, self._work.held, wish, time.time_ns, progress)
+                done = gc.run(store, self._work.held, wish, time.time_ns, progress)
+            if not dry_run and self._ledger.rescues.has_any():
+                with self._work.held():
+                    row = self._ledger.checkpoints.numbered(retention.floor(self._ledger) + 1)
+                    done.rescues = care.tend(self._work, row.event if row is not None else 0)
+            return done
 
     def _make_room(self) -> None:
         """Delete what can be made again, if the disk is so full that SQLite cannot work."""
@@ -245,6 +322,7 @@ class Upkeep:
             told: list[Reason] = [*work.recovered, *doctor.mend(work.store)]
             before = doctor.stages(work.root)
             told += Restorer(work).recover(died=True)
+            care.sweep(work)
             gone = sorted(before - doctor.stages(work.root))
             told += [Reason(reasons.STAGE_REMOVED, name=os.fsdecode(name)) for name in gone]
             return told + self._repair_cache()
@@ -269,6 +347,7 @@ class Upkeep:
         if died:
             forgetter.publish()
             work.store.recover()
+            care.sweep(work)
         work.add_recovered(*Restorer(work).recover(died=died))
         if died:
             forgetter.resume_after_crash()

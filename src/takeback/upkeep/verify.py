@@ -9,6 +9,7 @@ be had: then everything is looked at, and nothing put right.
 from contextlib import suppress
 
 from takeback.disk.failures import is_no_writes
+from takeback.effects import care
 from takeback.errors import DamagedStoreError, TakebackError, UnfinishedError
 from takeback.ledger import journal
 from takeback.model import reasons
@@ -81,6 +82,7 @@ class _Check:
             objects.close()
         self.commits(rows)
         self.named(named)
+        self.rescues()
         self.with_lock(held, self.settle)
         return Verification(
             checkpoints=len(rows),
@@ -144,6 +146,12 @@ class _Check:
         except TakebackError as problem:
             self.note(str(problem))
             return [], [], []
+
+    def rescues(self) -> None:
+        """What was saved before commands that destroy."""
+        with suppress(DamagedStoreError):  # a look at the whole ledger finds it, too
+            for what in care.damage(self._store):
+                self.note(what)
 
     def packs(self, packs: "list[str]") -> None:
         """Every pack: each byte and each object."""

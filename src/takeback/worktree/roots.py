@@ -92,6 +92,8 @@ def require_outside(root: int, ops: "Sequence[Op]", where: bytes) -> None:
     finally:
         descent.close()
     for op in ops:
+        if op.way:
+            continue  # in a folder that comes back with it
         try:
             found = os.stat(op.name, dir_fd=root, follow_symlinks=False)
         except FileNotFoundError:

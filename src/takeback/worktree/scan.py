@@ -11,7 +11,7 @@ import os
 from takeback.disk.descent import Descent
 from takeback.disk.machine import Mounts
 from takeback.model import words
-from takeback.model.ids import is_stage
+from takeback.model.ids import is_area, is_stage
 from takeback.model.tree import FOLDER, KIND, LINK, REGULAR
 from takeback.worktree.folders import CHANGED, DENIED, GONE, Folder, Node, load, mark_racy
 from takeback.worktree.stat_cache import is_big, reports, subfolders
@@ -323,7 +323,8 @@ class Scan:
         if self._mounts.hold(folder.path(), name, found):
             return words.OTHER_MOUNT
         if kind == FOLDER:
-            return self._strangers.get((found.st_dev, found.st_ino), 0)
+            known = self._strangers.get((found.st_dev, found.st_ino), 0)
+            return known or (words.STORE if is_area(name) else 0)
         if kind == REGULAR:
             if found.st_size > self._rules.file_limit:
                 return self._rules.leaves_out_file(folder.path_of(name))

@@ -18,8 +18,9 @@ import os
 
 from takeback.disk import operations
 from takeback.disk.descent import Descent
+from takeback.errors import DamagedStoreError
 from takeback.model.ids import PREFIX
-from takeback.model.tree import FOLDER, KIND, LINK, REGULAR, SETUID, State
+from takeback.model.tree import FOLDER, KIND, LINK, REGULAR, SETUID, RescuedEntry, State
 from takeback.model.words import CLEANING
 from takeback.worktree.content import LARGE, is_held_open
 
@@ -40,6 +41,7 @@ GONE = (errno.ENOENT, errno.ENOTDIR, errno.ELOOP)
 
 _FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _CHUNK = 1 << 20
+_ZEROS = bytes(_CHUNK)
 
 
 def fold(name: bytes) -> bytes:
@@ -103,6 +105,30 @@ def write_content(file: int, objects: "ObjectStore", entry: "Entry") -> None:
             operations.write(file, chunk)
     else:
         operations.write(file, objects.content(entry))
+
+
+def write_rescued(file: int, entry: "RescuedEntry") -> None:
+    """Write a file from the rescue area; never the rescued file itself, which may have names."""
+    source = os.open(entry.source, _FILE)
+    try:
+        try:
+            operations.clone(file, source)
+        except OSError:
+            copy_file(file, source)
+    finally:
+        os.close(source)
+    if _digest(os.open(f"/proc/self/fd/{file}", os.O_RDONLY | os.O_CLOEXEC)) != entry.strong:
+        raise DamagedStoreError("its rescued copy changed")
+
+
+def copy_file(copy: int, source: int) -> None:
+    """Copy what a file holds; where it is empty for a MiB, the copy has a hole."""
+    end = 0
+    while chunk := os.read(source, _CHUNK):
+        if len(chunk) < _CHUNK or chunk != _ZEROS:
+            operations.write_at(copy, chunk, end)
+        end += len(chunk)
+    operations.truncate(copy, end)
 
 
 def modes_of_folder(*entries: "Entry | None") -> "set[int]":
@@ -319,11 +345,13 @@ class Stage:
         """
         mode = entry.mode
         if entry.kind == LINK:
-            operations.symlink(self._objects.content(entry), name, dir_fd=self.fd)
+            rescued = entry.target if isinstance(entry, RescuedEntry) else None
+            target = self._objects.content(entry) if rescued is None else rescued
+            operations.symlink(target, name, dir_fd=self.fd)
             give_link(self.fd, name, owner)
         else:
             mode = self._write_file(name, entry, owner, trusted)
-        if keep_mtime:
+        if keep_mtime or isinstance(entry, RescuedEntry):
             operations.set_mtime(name, entry.mtime, dir_fd=self.fd)
         return mode
 
@@ -337,7 +365,10 @@ class Stage:
         file = operations.create(name, dir_fd=self.fd)
         try:
             mode = mode_for(entry.mode, give(file, owner), trusted)
-            write_content(file, self._objects, entry)
+            if isinstance(entry, RescuedEntry):
+                write_rescued(file, entry)
+            else:
+                write_content(file, self._objects, entry)
             operations.fchmod(file, mode & 0o7777)
         except BaseException:
             os.close(file)

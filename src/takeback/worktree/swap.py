@@ -17,7 +17,7 @@ from takeback.disk.descent import Descent
 from takeback.errors import BlockedError, DamagedStoreError
 from takeback.model import reasons
 from takeback.model.reasons import Action
-from takeback.model.tree import FOLDER, REGULAR, SETUID, is_state, with_mode
+from takeback.model.tree import FOLDER, REGULAR, SETUID, RescuedEntry, is_state, with_mode
 from takeback.model.words import CHANGING, CHECKING, PREPARING
 from takeback.worktree.stage import (
     GONE,
@@ -131,6 +131,8 @@ class PathSwapper:
             folder = self._find_folder(op.way)
             owner = owner_at(folder, op.name or b".") if folder is not None else None
             op.owner = owner if owner != _own() else None
+            if isinstance(op.after, RescuedEntry):
+                op.owner = op.after.owner
             if not op.is_in_place or op.before is None or op.after is None:
                 continue
             if op.after.kind == REGULAR and owner is not None:
@@ -140,7 +142,8 @@ class PathSwapper:
                     self._drop_setuid(op, op.after, mode, True)
 
     def _owner_of(self, op: "Op", forward: bool) -> "Owner | None":
-        if op.before is not None or not forward or self.at or os.geteuid() != 0:
+        is_known = op.before is not None or isinstance(op.after, RescuedEntry)
+        if is_known or not forward or self.at or os.geteuid() != 0:
             return op.owner
         for depth in range(len(op.way), -1, -1):
             fd = self._find_folder(op.way[:depth])

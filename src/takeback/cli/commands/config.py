@@ -82,7 +82,13 @@ def _change(given: "Arguments", settings: Settings, name: str, value: str, scree
         )
     before, user = settings.one(name), given.has("user")
     origin = USER if user else PROJECT
-    after = settings.set(name, value, user=user) if value else settings.unset(name, user=user)
+    if name == "guard.mode":
+        from takeback.cli.commands import guard
+
+        guard.set_mode(given, screen, value, user=user)
+        after = settings.one(name)
+    else:
+        after = settings.set(name, value, user=user) if value else settings.unset(name, user=user)
     if screen.json:
         screen.data(_json([after], [], settings))
         return 0

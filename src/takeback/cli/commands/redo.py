@@ -41,6 +41,7 @@ def run(given: "Arguments", screen: "Screen") -> int:
                 decide=wanted.decide,
                 by_hunk=wanted.by_hunk,
                 inside=wanted.inside,
+                only=this.only,
             ),
-            lambda: project.redo(decide=this.decide, **this.options),
+            lambda: project.redo(decide=this.decide, only=this.only, **this.options),
         )

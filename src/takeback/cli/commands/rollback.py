@@ -40,6 +40,10 @@ def run(given: "Arguments", screen: "Screen") -> int:
         this = RestoreCommand("rollback", given, screen, project)
         return this.run(
             lambda wanted: project.plan_rollback(
-                given.operands[0], session=this.session, paths=wanted.paths, inside=wanted.inside
+                given.operands[0],
+                session=this.session,
+                paths=wanted.paths,
+                inside=wanted.inside,
+                only=this.only,
             )
         )

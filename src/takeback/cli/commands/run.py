@@ -203,7 +203,9 @@ class _Wrapped:
         if aider.is_aider(self._given.rest):
             return self._as_prompts(project, name, label or self._command)
         # One look before and one after are all there is to see; the step says what ran between.
-        with project.session("run", id=name, safe_points="turn", beside=True) as session:
+        with project.session(
+            "run", id=name, safe_points="turn", beside=True, guard="watch"
+        ) as session:
             with session.turn(label or self._command, whole=False) as turn:
                 outcome = self._as_step(turn, session.id)
                 turn.end(_status(outcome))
@@ -213,7 +215,9 @@ class _Wrapped:
     def _as_prompts(self, project: "Project", name: str, label: str) -> "Outcome":
         """Each prompt of an agent without hooks is a turn."""
         project.checkpoint()
-        with project.session(aider.NAME, id=name, safe_points="turn", beside=True) as session:
+        with project.session(
+            aider.NAME, id=name, safe_points="turn", beside=True, guard="watch"
+        ) as session:
             self._quiet.close()
             with _Prompts(project, session, self._given.rest) as prompts:
                 ours = {b"TAKEBACK_SESSION": session.id.encode()}
@@ -307,7 +311,7 @@ def _running_turn(project: "Project", id: str) -> "Turn | None":
         is_running = bool(id) and project.turn(id).status == terms.RUNNING
     except UnknownReferenceError:
         return None
-    return Turn(project.recorder(), project, id) if is_running else None
+    return Turn(project.recorder(guard="watch"), project, id) if is_running else None
 
 
 def _tell_losses(turn: "RecordedTurn", screen: "Screen") -> None:

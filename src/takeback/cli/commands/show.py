@@ -8,7 +8,7 @@ from takeback.cli.app import folder, get_project, inside, is_path
 from takeback.cli.commands.checkpoint import as_json
 from takeback.cli.parser import LOOK, SHOW_SECRETS, Arguments, Command, Option
 from takeback.cli.screen import Screen, safe_content
-from takeback.cli.text import now_text, show_text, turn_text
+from takeback.cli.text import move_text, now_text, show_text, turn_text
 from takeback.errors import DecisionNeededError, UnknownReferenceError
 from takeback.history.references import is_now
 from takeback.model.history import RecordedTurn
@@ -219,6 +219,7 @@ def _json(found: "RecordedTurn | RecordedCheckpoint", masker: "Masker") -> "dict
             for change in found.changes
         ],
         "restore": turn_text.restore_json(found.restore, masker) if found.restore else None,
+        "participants": [move_text.captured_json(each) for each in found.participants],
     }
     return {**_NOTHING, "checkpoint": made}
 
@@ -231,6 +232,7 @@ def _turn(turn: RecordedTurn, masker: "Masker") -> "dict[str, Json]":
         "git_before": _git(turn.git_before),
         "git_after": _git(turn.git_after),
         "steps": [_step(step, masker) for step in turn.steps],
+        "participants": [move_text.captured_json(each) for each in turn.participants],
     }
 
 

@@ -96,8 +96,9 @@ def _undo(project: "Project", given: "Arguments", screen: "Screen") -> int:
             by_hunk=wanted.by_hunk,
             shared=shared,
             inside=wanted.inside,
+            only=this.only,
         ),
-        lambda: project.undo(decide=this.decide, shared=shared, **this.options),
+        lambda: project.undo(decide=this.decide, shared=shared, only=this.only, **this.options),
     )
 
 

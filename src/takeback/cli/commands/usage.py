@@ -69,6 +69,10 @@ def _json(
         "checkpoints": used.checkpoints,
         "gone": used.gone,
         "pinned": used.pinned,
+        "rescues": used.rescues,
+        "rescued": used.rescued,
+        "lessons": used.lessons,
+        "relapses": used.relapses,
         "retention": {
             "days": None if rules.days is None else int(rules.days),
             "turns": rules.turns,
@@ -107,6 +111,12 @@ def _show(used: "Usage", rules: "Rules", screen: "Screen") -> None:
         rows.append(("gone", f"{count(used.gone, 'checkpoint')} whose files were deleted"))
     if used.pinned:
         rows.append(("pinned", f"{count(used.pinned, 'state')}, at any age"))
+    if used.rescues:
+        many = count(used.rescues, "command")
+        rows.append(("rescued", f"{size(used.rescued)} of files that {many} destroyed"))
+    if used.lessons or used.relapses:
+        said = f"{count(used.lessons, 'lesson')}, {count(used.relapses, 'relapse')}"
+        rows.append(("lessons", f"{said}, in the ledger"))
     if rules.size_cap:
         does = (
             "above it, the oldest files are deleted"

@@ -26,6 +26,8 @@ WORDS = {
     "diff": "`takeback diff --stat` lists what differs",
     "diff-since": "`takeback diff {ref} --stat` shows what differs between then and now",
     "doctor": "`takeback doctor` shows what is wrong",
+    "guard-refusals": "`takeback guard allow` lists them",
+    "guard-allow": "`takeback guard allow {id}`, in a terminal of your own, lets it run",
     "extract": "`takeback extract {ref} DIR` writes all files",
     "forget": "`takeback forget --help` lists what can be forgotten",
     "free-paths": HOW_TO_FREE,
@@ -59,6 +61,9 @@ WORDS = {
     "removes the store nevertheless",
     "restore-folder": "`takeback projects --restore {id} {path}` restores the folder",
     "resume-all": "`takeback resume` lets all of them go on",
+    "participants": "`takeback participant` lists them",
+    "remove-participant": "`takeback participant remove {name}` removes it first",
+    "retry-participant": "`takeback participant retry {name}` tries again",
     "rollback": "`takeback rollback {ref}` restores that state",
     "rollback-anywhere": "`takeback rollback REF` restores any state",
     "rollback-first": "`takeback rollback {ref}` restores its first state",
@@ -76,6 +81,7 @@ WORDS = {
     "undo-together": "`takeback undo {turns}` takes back what only these turns share",
     "undo-turn-at": "`takeback undo -C {path}` takes back its last turn",
     "verify": "`takeback verify` shows what is damaged",
+    "without-participants": "`takeback {words} --only {only}` leaves it out",
     "verify-paths": "`takeback verify` names its paths; check them",
 }
 

@@ -213,6 +213,22 @@ def _on(branch: str) -> str:
     return f"the branch `{branch}`" if branch else "no branch"
 
 
+def _copied(facts: "Facts") -> str:
+    source, target = (shell_word(facts[name]) for name in ("source", "target"))
+    if facts.get("folder"):
+        return f"cp -R {source}/. {target}/"
+    return f"cp {source} {target}"
+
+
+def _stashes(facts: "Facts") -> str:
+    source, target = str(facts["source"]), str(facts["target"])
+    names = ("logs/refs/stash", "refs/stash")
+    copies = (
+        f"cp {shell_word(f'{source}/{name}')} {shell_word(f'{target}/{name}')}" for name in names
+    )
+    return " && ".join([f"mkdir -p {shell_word(f'{target}/logs/refs')}", *copies])
+
+
 STAYING: "dict[str, Callable[[Facts], str]]" = {
     reasons.COMMITS_STAY: _commits_stay,
     reasons.COMMITS_SINCE: _commits_since,
@@ -254,6 +270,19 @@ STAYING: "dict[str, Callable[[Facts], str]]" = {
         "the index stays deleted",
         "git read-tree HEAD",
         "rebuilds it, with nothing staged",
+    ),
+    reasons.INDEX_SAVED: lambda facts: (
+        f"the index stays as it is: `{_copied(facts)}` brings back what was staged"
+    ),
+    reasons.STASHES_SAVED: lambda facts: (
+        f"{count(facts['count'], 'dropped stash stays', 'dropped stashes stay')} dropped:"
+        f" `{_stashes(facts)}` brings the list back as it was"
+    ),
+    reasons.LOGS_SAVED: lambda facts: (
+        f"the reflogs stay as they are: `{_copied(facts)}` brings back the old ones"
+    ),
+    reasons.OBJECTS_SAVED: lambda facts: (
+        f"objects that git removed stay away: `{_copied(facts)}` brings them back"
     ),
     reasons.STAGED_STAYS: _staged,
     reasons.WORKTREE_NEW: _worktree_new,

@@ -5,9 +5,10 @@ A plan and the report of one as JSON, as documented in docs/json.md.
 
 from takeback.cli import screen as layout
 from takeback.cli.screen import safe_line, timestamp
-from takeback.cli.text import loss_text, reason_text
+from takeback.cli.text import effect_text, loss_text, move_text, reason_text
 from takeback.model import reasons
 from takeback.model import words as terms
+from takeback.model.participants import FAILED
 from takeback.model.plan import Remark
 from takeback.model.reasons import Reason
 from takeback.model.text.json_text import path_fields
@@ -60,7 +61,7 @@ def as_json(
         "partly": list(plan.partly),
         "marked": [path_fields(path) for path in plan.raw_marked],
         "passed_over": plan.passed_over,
-        "effects": [],
+        "effects": [effect_text.as_json(each, masker) for each in plan.effects],
         "dependents": [_dependent(each, masker) for each in plan.dependents],
         "done": made is not None and bool(made.id),
         "id": (made.id or None) if made else None,
@@ -71,6 +72,7 @@ def as_json(
         "undo": (made.undo or None) if made else None,
         "conversations": conversations or [],
         "running": [running_json(each, masker) for each in plan.running],
+        "moves": move_text.as_json(made.moves if made else plan.moves, masker),
     }
 
 
@@ -148,6 +150,7 @@ _HOW = {
     terms.BY_SHELL: "by shell",
     terms.PERHAPS: "perhaps yours",
     terms.UNKNOWN: "unknown author",
+    terms.RESCUED: "rescued before it was destroyed",
     terms.UNREPORTED: "without a tool event; perhaps yours",
 }
 _TOLD = {
@@ -179,6 +182,7 @@ def preview(
     screen.say(page.would())
     page.whence()
     page.changes(most)
+    move_text.show(plan.moves, screen)
     page.what_stays(plan.kept)
     page.doubts()
     if plan.dependents:
@@ -212,6 +216,8 @@ def report(
     else:
         page.changes(most)
         page.what_stays([each for part in _parted(kept) if not _is_short(part) for each in part])
+    failed = [each for each in made.moves if each.how == FAILED]
+    move_text.show(failed if was_previewed else made.moves, screen)
     page.part("Saved while this ran", made.rescued)
     if made.since_preview:
         where = Reason(reasons.IN_CHECKPOINT, checkpoint=made.before[:8])
@@ -221,6 +227,8 @@ def report(
         page.doubts()
     notes = [] if was_previewed else page.notes()
     notes += page.marked()
+    names = dict.fromkeys(each.name for each in failed)
+    notes += [f"`takeback participant retry {name}` tries again" for name in names]
     notes += [f"note: {page.text(problem)}" for problem in made.problems]
     notes += besides
     if made.undo:
@@ -268,7 +276,7 @@ class Page:
             amount(self.plan, done=True),
             *(self._kept(part) for part in _parted(kept) if part),
         ]
-        parts += reason_text.in_short(self.plan.stays)
+        parts += reason_text.in_short(self.plan.stays) + effect_text.in_short(self.plan.effects)
         return f"{_DONE[self.plan.verb]} {self._titled()}: {'; '.join(parts)}"
 
     def _kept(self, remarks: "list[Remark]") -> str:
@@ -449,6 +457,7 @@ class Page:
         passed = self.plan.passed_over
         turns = "1 newer turn" if passed == 1 else f"{passed:,} newer turns"
         notes = [self.text(reason) for reason in self.plan.stays]
+        notes += effect_text.staying(self.plan.effects, self.screen.masker)
         if self.plan.shared:
             ids = " ".join(id[:8] for id in self.plan.turns)
             notes.append(f"`takeback undo {ids} --shared` also takes back what is shared")

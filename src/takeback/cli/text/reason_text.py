@@ -1,6 +1,6 @@
 """Sentences for reasons, findings and actions: the one place where a code becomes words."""
 
-from takeback.cli.text import git_text
+from takeback.cli.text import effect_text, git_text
 from takeback.model import reasons
 from takeback.model.plan import called
 from takeback.model.results import PROJECT
@@ -78,6 +78,17 @@ _PLAIN = {
         "saved just before it was replaced; `takeback show {checkpoint} {at}` prints it"
     ),
     reasons.IN_CHECKPOINT: "`takeback show {checkpoint} PATH` prints it",
+    reasons.UNKNOWN_TARGET: "which files `{text}` means is unknown before it runs",
+    reasons.TOO_MANY_TO_SAVE: "too much to save in time: only {count} entries are saved",
+    reasons.TOO_LARGE_TO_COPY: "too large to copy ({size} bytes)",
+    reasons.NO_ROOM_TO_COPY: "not enough free space to copy it ({size} bytes)",
+    reasons.CANNOT_BE_SAVED: "cannot be saved: {why}",
+    reasons.HOLDS_STORE: "it holds Takeback's own store",
+    reasons.RESCUED_CHANGED: "its rescued copy was changed under another name",
+    reasons.RESCUE_DAMAGED: "the rescue {rescue} lost the content of `{path}` (and {more} more)",
+    reasons.RESCUED_LOST: "its rescued copy is gone",
+    reasons.THERE_AGAIN: "it is there again, so it is kept; its rescued copy stays, too",
+    reasons.GIT_STAYS: "Takeback never writes to a `.git` that is there",
     reasons.RESTORE_RUNS: "a restore is running",
     reasons.TOO_MUCH_TO_READ: (
         "{files} files may have changed, too many to read here; `takeback diff --stat` reads them"
@@ -85,6 +96,21 @@ _PLAIN = {
     reasons.NOT_LOOKED_AT: "{problem}",
     reasons.STILL_OPEN: (
         "a program still has the old file open: what it writes is saved in the store"
+    ),
+    reasons.STATE_UNKNOWN: "its state then is not known",
+    reasons.STATE_SINCE: "it changed since",
+    reasons.NOT_AT_TAIL: "later turns were not undone",
+    reasons.NOT_REACHED: "it cannot be reached: {problem}",
+    reasons.NOT_REGISTERED: "no program that runs Takeback here registered it",
+    reasons.MOVE_FAILED: "{problem}",
+    reasons.PARTICIPANT_MOVED: "`{name}` is now as the restore `{restore}` decided",
+    reasons.PARTICIPANT_FAILED: (
+        "`{name}` is not yet as the restore `{restore}` decided: {problem};"
+        " `takeback participant retry {name}` tries again"
+    ),
+    reasons.PARTICIPANT_WAITS: (
+        "`{name}` waits until its program registers it: then it becomes as the restore"
+        " `{restore}` decided"
     ),
     reasons.RESTORE_OPEN: "a restore was interrupted, and {problem}",
     reasons.NOT_TAKEN_BACK: "{problem}; " + HOW_TO_FREE,
@@ -206,20 +232,25 @@ _FOUND = {
     "hooks-broken": "{title} cannot call Takeback from `{file}`: {problem}",
     "hooks-remark": "{remark} (`{file}`)",
     "agents-running": "{count} in the middle of a turn",
+    "lessons-known": "{count} lessons, {relapses} relapses",
+    "lessons-wait": "{some} for you: agents are not told what one of them noted",
     "agents-paused": "{whom} paused: calls are refused until `takeback resume`",
     "recording-off": "Takeback is off here: agents and `takeback run` record nothing",
     "hooks-outdated": (
         "hooks for {listed} are not those of this version, so some calls may not be reported"
         " (`{file}`)"
     ),
+    **effect_text.GUARD_FINDINGS,
     "hooks-missing": "hooks are missing for {listed} (`{file}`)",
 }
 _STATES = {
+    "guard-known": "{mode}; {refused} calls refused, {effects} effects recorded",
     "events-told": "{counted}, and the tables match them",
     "format": "{path}, format {format}",
     "packs-fit": "{counted}, each with a matching index",
     "view-fits": "its refs match the ledger",
     "cache-fits": "matches the newest checkpoint",
+    "rescues-fit": "{count} kept, {bytes} bytes that no other file has",
     "no-cache": "none, so the next checkpoint reads everything",
     "no-folder-to-look-at": "not checked: the project's folder is gone",
     "none": "none",
@@ -263,6 +294,7 @@ _ACTIONS = {
     ),
     "turn-not-covered": "that turn was not covered",
     "turn-on": "`takeback on` turns it on",
+    "see-lessons": "`takeback lessons` lists them, `takeback lessons accept ID` accepts one",
     "let-go-on": "`takeback resume` lets them go on",
     "install": "`takeback install {agent}{flag}` repairs it",
     "mend-settings": "fix that file by hand, then run `takeback doctor` again",

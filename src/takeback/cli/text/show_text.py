@@ -4,7 +4,7 @@ import time
 
 from takeback.cli import screen as layout
 from takeback.cli.screen import ago
-from takeback.cli.text import loss_text, state_text
+from takeback.cli.text import effect_text, loss_text, move_text, state_text, work_plan_text
 from takeback.cli.text.turn_text import (
     amount,
     can_return,
@@ -12,6 +12,7 @@ from takeback.cli.text.turn_text import (
     explained,
     git_lines,
     named,
+    relapse,
     safe_text,
 )
 from takeback.model import words as terms
@@ -71,6 +72,8 @@ def turn(found: "RecordedTurn", screen: "Screen", now: float) -> None:
         ("Status", f"{page.marks.of(found.status)} {state_text.state(found) or found.status}"),
         ("Undone", state_text.undone(found)),
         ("Because", page.text(found.because)),
+        ("Relapse", _relapses(found, screen)),
+        ("Plan", page.text(work_plan_text.of_turn(found))),
         ("Asked", _went_back(found.went_back)),
         ("Before", found.before),
         ("After", found.after or "still running"),
@@ -93,6 +96,11 @@ def turn(found: "RecordedTurn", screen: "Screen", now: float) -> None:
         page.head("Git (an undo leaves it as it is)")
         for line in git_lines(found, screen.masker):
             page.say(line)
+    move_text.tokens(found.participants, screen)
+    if found.effects:
+        page.table(
+            "Effects outside (an undo leaves them)", effect_text.pairs(found.effects, screen.masker)
+        )
     page.outside(found.outside)
     page.left_out("Not covered: appeared in this turn and cannot be taken back", found.left_out)
     for head, rows in loss_text.parts(found.losses):
@@ -100,6 +108,10 @@ def turn(found: "RecordedTurn", screen: "Screen", now: float) -> None:
     if any(loss.is_folder for loss in found.losses):
         screen.note("Takeback records no changes inside folders that are not covered")
     _what_next(found, screen)
+
+
+def _relapses(found: "RecordedTurn", screen: "Screen") -> str:
+    return relapse(found.relapses, screen.masker) if found.relapses else ""
 
 
 def why(found: "RecordedTurn", screen: "Screen", now: float) -> None:
@@ -207,6 +219,7 @@ def checkpoint(found: "RecordedCheckpoint", screen: "Screen", now: float) -> Non
     )
     changed = [change for change in found.changes if change.verb != terms.OMIT]
     page.changes(f"Changes  {count(len(changed), 'path')}", changed, _by)
+    move_text.tokens(found.participants, screen)
     page.left_out("Not covered", made.left_out)
     if found.kept:
         screen.note(f"`takeback show {made.id[:8]} PATH` prints a file as it was then")

@@ -4,7 +4,7 @@ import time
 
 from takeback.cli import screen as layout
 from takeback.cli.screen import Marks, columns, pad, safe_content, safe_line, timestamp
-from takeback.cli.text import git_text, loss_text, state_text
+from takeback.cli.text import effect_text, git_text, loss_text, state_text, work_plan_text
 from takeback.model import words as terms
 from takeback.model.text.json_text import path_fields
 from takeback.model.text.masking import CLOSED
@@ -14,7 +14,7 @@ from takeback.model.words import count
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from takeback.cli.screen import Screen
     from takeback.model.history import (
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
         NextUndo,
         RecordedRestore,
         RecordedTurn,
+        Relapse,
     )
     from takeback.model.reasons import Reason
     from takeback.model.results import OutsideFile
@@ -55,13 +56,17 @@ def show_turns(log: "Log", short: "Short", screen: "Screen", now: float) -> None
     both += [_name(each, short, screen, now) for each in log.names]
     beside = sorted(both, key=lambda each: -each.at)
     sizes = _Sizes(rows, beside, room)
-    day = time.localtime(now)[:3]
+    day, plan = time.localtime(now)[:3], ""
     for row in rows:
         while beside and beside[0].at >= row.turn.started:
             screen.say(beside.pop(0).line(sizes, screen))
         if row.day != day:
             day = row.day
             screen.say(screen.style(f"{marks.line} {_day(row.turn.started, now)}", "dim"))
+        if row.turn.plan is not None and row.turn.plan.id != plan:
+            line = work_plan_text.headline(row.turn.plan, screen)
+            screen.say(layout.cut(line, room, marks.cut))
+        plan = row.turn.plan.id if row.turn.plan is not None else ""
         for line in row.lines(sizes, screen):
             screen.say(line)
     for each in beside:
@@ -155,8 +160,18 @@ def can_return(turn: "RecordedTurn") -> bool:
     return any(not any(path.startswith(each) for each in lost) for path in paths)
 
 
+def relapse(found: "Sequence[Relapse]", masker: "Masker" = CLOSED) -> str:
+    """What a turn brought back, in short."""
+    newest = found[-1]
+    prompt = f' of "{safe_line(masker.words(newest.prompt))}"' if newest.prompt else ""
+    more = f" and {len(found) - 1:,} more" if len(found) > 1 else ""
+    return f"brought back {newest.lines:,} of {newest.taken:,} undone lines{prompt}{more}"
+
+
 def remarks(turn: "RecordedTurn", masker: "Masker" = CLOSED) -> "list[str]":
     said = [f"because: {safe_line(masker.words(turn.because))}"] if turn.because else []
+    if turn.relapses:
+        said.append(relapse(turn.relapses, masker))
     if turn.git:
         said.append(f"git: {safe_text(masker.words(git_text.in_short(turn.git)))}")
     if not turn.kept and turn.files:
@@ -197,7 +212,7 @@ class _Row:
         self.short = short
         self.ref = _ref(turn.back)
         self.marks = marks = layout.marks(screen)
-        self.title = screen.title(turn.label)
+        self.title = work_plan_text.title(turn, screen)
         self.day = time.localtime(turn.started)[:3]
         self.when = _moment(turn.started, now)
         self.agent = layout.cut(safe_content(turn.agent.encode()), _AGENT, marks.cut)
@@ -343,9 +358,19 @@ def as_json(turn: "RecordedTurn", masker: "Masker" = CLOSED) -> "dict[str, Json]
         "losses": [loss_text.as_json(loss) for loss in turn.losses],
         "outside": [outside_json(file) for file in turn.outside],
         "git": [git_json(each, masker) for each in turn.git],
+        "relapses": [
+            {
+                "restore": each.restore,
+                "lines": each.lines,
+                "taken": each.taken,
+                "paths": [path_fields(path) for path in each.raw_paths],
+            }
+            for each in turn.relapses
+        ],
         "authors": _authors((*turn.changes, *turn.shared)),
         "check": None,
-        "effects": [],
+        "effects": [effect_text.as_json(each, masker) for each in turn.effects],
+        "plan": work_plan_text.of_turn_json(turn, masker),
     }
 
 

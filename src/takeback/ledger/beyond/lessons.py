@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
     from takeback.ledger.events import Event
     from takeback.ledger.schema import Tables
+    from takeback.model.history import Relapse
 
     Said = Mapping[str, object]
 
@@ -34,10 +35,10 @@ USER, AGENT = "user", "agent"
 
 _SELECT = (
     "SELECT l.number, l.id, l.event, l.at, l.source, l.state, l.text, l.restore, l.turns,"
-    " l.session, l.restore IS NULL OR r.undone IS NULL AND r.covered IS NULL"
-    " AND r.reversed IS NULL OR EXISTS (SELECT 1 FROM turns t"
+    " l.session, l.restore IS NULL OR r.undone IS NULL AND r.reversed IS NULL"
+    " AND (r.covered IS NULL OR EXISTS (SELECT 1 FROM turns t"
     " WHERE t.number IN (SELECT value FROM json_each(l.turns))"
-    " AND (t.undone IS NOT NULL OR t.covered IS NOT NULL))"
+    " AND (t.undone IS NOT NULL OR t.covered IS NOT NULL)))"
     " FROM lessons l LEFT JOIN restores r ON r.number = l.restore "
 )
 """The last column: what the lesson is about is still taken back."""
@@ -56,6 +57,15 @@ _TAKEN = (
 )
 
 
+_RELAPSES = (
+    "SELECT t.id, r.id, x.lines, x.taken, x.paths, u.label, r.because FROM relapses x"
+    " JOIN turns t ON t.number = x.turn JOIN restores r ON r.number = x.restore"
+    " LEFT JOIN turns u ON u.number = r.turn"
+    " WHERE t.id IN (SELECT value FROM json_each(?)) ORDER BY x.number"
+)
+_TELL = "INSERT OR REPLACE INTO lessons_told VALUES (?, ?, ?)"
+
+
 class LessonRow(Value):
     """What the ledger holds of a lesson; `stands` unless a redo put back what it is about."""
 
@@ -72,23 +82,12 @@ class LessonRow(Value):
     stands: bool
 
 
-class RelapseRow(Value):
-    """A turn that brought back some `lines` of the `taken` ones, and the paths they are in."""
-
-    number: int
-    event: int
-    at: int
-    turn: int
-    restore: int
-    lines: int
-    taken: int
-    paths: "tuple[str, ...]"
-
-
 class Lessons(Table):
     """What is asked about lessons and relapses."""
 
     __slots__ = ()
+    ANEW = 0
+    """Among the lessons that a session was told: its agent forgot all that it was told before."""
     table = "lessons"
     what, time, label = "'lesson'", "at", "text"
 
@@ -116,6 +115,15 @@ class Lessons(Table):
         """Whether there is a lesson at all; each prompt asks."""
         return self._reader.has("SELECT 1 FROM lessons LIMIT 1")
 
+    def counts(self) -> "tuple[int, int, int]":
+        """How many lessons agents are told, how many wait for the user, and how many relapses."""
+        query = (
+            "SELECT (SELECT count(*) FROM lessons WHERE state = ?),"
+            " (SELECT count(*) FROM lessons WHERE state = ?), (SELECT count(*) FROM relapses)"
+        )
+        ((taught, waiting, relapses),) = self._reader.rows(query, (ACTIVE, WAITING))
+        return taught, waiting, relapses
+
     def told_to(self, session: int) -> "dict[int, int]":
         """The lessons that a session was told, by number, and the event that says so."""
         query = "SELECT lesson, event FROM lessons_told WHERE session = ?"
@@ -129,14 +137,29 @@ class Lessons(Table):
         """The newest restores before an event that took something back and still stand."""
         return self._reader.column(_TAKEN, (self._reader.line, REDO, event, limit))
 
-    def relapses(self, turns: "Iterable[int]") -> "list[RelapseRow]":
-        """What some turns brought back, the oldest first."""
-        query = (
-            "SELECT number, event, at, turn, restore, lines, taken, paths FROM relapses"
-            " WHERE turn IN (SELECT value FROM json_each(?)) ORDER BY number"
+    def relapses(self, turns: "Iterable[str]") -> "tuple[Relapse, ...]":
+        """What turns brought back that was taken back before, the oldest first."""
+        if not self.has_relapses():
+            return ()
+        rows = self._reader.rows(_RELAPSES, (json_text.dumps(list(turns)),))
+        from takeback.model.history import Relapse
+
+        return tuple(
+            Relapse(
+                turn=turn,
+                restore=restore,
+                lines=lines,
+                taken=taken,
+                raw_paths=_paths(paths),
+                prompt=first_line(label or ""),
+                because=because,
+            )
+            for turn, restore, lines, taken, paths, label, because in rows
         )
-        rows = self._reader.rows(query, (json_text.dumps(list(turns)),))
-        return [RelapseRow(*(*row[:7], tuple(json_text.loads(row[7])))) for row in rows]
+
+    def relapsed_into(self, turn: int) -> "set[int]":
+        """The restores of which a turn brought something back."""
+        return set(self._reader.column("SELECT restore FROM relapses WHERE turn = ?", (turn,)))
 
     def has_relapses(self) -> bool:
         """Whether any turn brought something back."""
@@ -145,6 +168,16 @@ class Lessons(Table):
 
 def _lesson(row: "tuple[Any, ...]") -> LessonRow:
     return LessonRow(*(*row[:8], tuple(json_text.loads(row[8])), row[9], bool(row[10])))
+
+
+def first_line(label: str) -> str:
+    """The first line of a prompt."""
+    lines = (line.strip() for line in label.splitlines())
+    return next(filter(None, lines), "")
+
+
+def _paths(said: str) -> "tuple[bytes, ...]":
+    return tuple(str(path).encode("utf-8", "surrogateescape") for path in json_text.loads(said))
 
 
 # -- how the tables follow events ----------------------------------------------------------
@@ -187,6 +220,10 @@ def _noted(to: "Tables", event: "Event", said: "Said") -> None:
     state = _state(WAITING if source == AGENT else ACTIVE, text)
     row = (str(said["lesson"]), event.seq, event.at, source, state, text)
     _insert(to, (*row, restore, json_text.dumps(turns), session, line))
+    if restore is not None and source == USER:
+        # The user gave the reason after the restore was done.
+        change = "UPDATE restores SET because = ? WHERE number = ? AND because = ''"
+        operations.sql(to.db, change, (text, restore))
 
 
 def _insert(to: "Tables", values: "tuple[Any, ...]") -> None:
@@ -221,28 +258,44 @@ def _told(to: "Tables", event: "Event", said: "Said") -> None:
     session = to.number("sessions", said.get("session"))
     if session is None:
         return
-    if said.get("anew"):
-        operations.sql(to.db, "DELETE FROM lessons_told WHERE session = ?", (session,))
+    which = "" if said.get("anew") else f" AND lesson = {Lessons.ANEW}"
+    operations.sql(to.db, f"DELETE FROM lessons_told WHERE session = ?{which}", (session,))
     named = said.get("lessons")
     numbers = [to.number("lessons", id) for id in (named if isinstance(named, list) else ())]
+    numbers += [Lessons.ANEW] if said.get("anew") else []
     rows = [(session, number, event.seq) for number in numbers if number is not None]
     if rows:
-        operations.sql_many(to.db, "INSERT OR REPLACE INTO lessons_told VALUES (?, ?, ?)", rows)
+        operations.sql_many(to.db, _TELL, rows)
+
+
+def _told_restore(to: "Tables", event: "Event", said: "Said") -> None:
+    """A session was told of a restore with its reason: that is its lesson, too."""
+    session, restore = to.number("sessions", said.get("session")), said.get("restore")
+    if session is None or not restore or said.get("unsaid") or said.get("subagent"):
+        return
+    query = "SELECT l.number FROM lessons l JOIN restores r ON r.number = l.restore WHERE r.id = ?"
+    rows = [(session, number, event.seq) for (number,) in to.db.execute(query, (str(restore),))]
+    if rows:
+        operations.sql_many(to.db, _TELL, rows)
 
 
 def _relapsed(to: "Tables", event: "Event", said: "Said") -> None:
     turn, restore = to.number("turns", said.get("turn")), to.number("restores", said.get("restore"))
     if turn is None or restore is None:
         return
+    operations.sql(to.db, "DELETE FROM relapses WHERE turn = ? AND restore = ?", (turn, restore))
+    if not said.get("lines"):
+        return  # the turn removed them again itself
     counts = (int(str(said.get("lines", 0))), int(str(said.get("taken", 0))))
     paths = json_text.dumps(said.get("paths", []))  # type: ignore[arg-type]
     row = (to.next("relapses"), event.seq, event.at, turn, restore, *counts, paths)
-    operations.sql(to.db, "INSERT OR REPLACE INTO relapses VALUES (?, ?, ?, ?, ?, ?, ?, ?)", row)
+    operations.sql(to.db, "INSERT INTO relapses VALUES (?, ?, ?, ?, ?, ?, ?, ?)", row)
 
 
 FOLLOW: "dict[str, Callable[[Tables, Event, Said], None]]" = {
     events.LESSON_NOTED: _noted,
     events.LESSON_CHANGED: _changed,
     events.LESSONS_TOLD: _told,
+    events.SESSION_TOLD: _told_restore,
     events.RELAPSE_SEEN: _relapsed,
 }

@@ -65,3 +65,14 @@ def path_fields(path: bytes) -> "dict[str, Json]":
 
         exact = b2a_base64(path, newline=False).decode()
         return {"path": path.decode("utf-8", "replace"), "path_b64": exact}
+
+
+def mapped(value: "Any", change: "Callable[[str], str]") -> "Any":  # noqa: ANN401 - as JSON is
+    """The same with each text in it changed."""
+    if isinstance(value, str):
+        return change(value)
+    if isinstance(value, list):
+        return [mapped(each, change) for each in value]
+    if isinstance(value, dict):
+        return {change(key): mapped(each, change) for key, each in value.items()}
+    return value

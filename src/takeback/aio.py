@@ -1,0 +1,488 @@
+"""Takeback for async harnesses: the same verbs, and the event loop is never blocked.
+
+async with takeback.aio.open(".") as project, project.session("my-agent") as session:
+    async with session.turn("Add a login form") as turn:
+        async with turn.step("write_file", {"path": "login.py"}):
+            ...
+    await project.undo()
+
+Each project has one thread, in which its calls run in the order in which they were made. A call
+that is cancelled before it began never begins. One that has begun is finished first; only then is
+`CancelledError` raised. So a restore is done, or it is not.
+"""
+
+import asyncio
+from concurrent.futures import CancelledError as NeverBegun
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from typing import Generic, ParamSpec, TypeVar
+
+import takeback
+from takeback.work_plans.step import UNDO
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Generator, Iterable, Mapping
+    from concurrent.futures import Future
+    from types import TracebackType
+    from typing import Any, Unpack
+
+    from takeback.arguments import AnyPath, Applied, Decide, Named, Options, Paths, Which
+    from takeback.lessons.lesson import Lesson
+    from takeback.model.history import (
+        Log,
+        RecordedCheckpoint,
+        RecordedPlan,
+        RecordedPlanStep,
+        RecordedSession,
+        RecordedTurn,
+    )
+    from takeback.model.plan import Plan, Report
+    from takeback.model.results import Checkpoint, Status
+    from takeback.model.text.json_text import Json
+    from takeback.project import Project
+    from takeback.session import Session, Step, Turn
+    from takeback.work_plans.plan import Which as WhichStep
+    from takeback.work_plans.plan import WorkPlan
+    from takeback.work_plans.step import PlanStep
+
+    Problem = tuple[type[BaseException] | None, BaseException | None, TracebackType | None]
+
+__all__ = (
+    "AsyncPlan",
+    "AsyncPlanStep",
+    "AsyncProject",
+    "AsyncSession",
+    "AsyncStep",
+    "AsyncTurn",
+    "open",
+)
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+class _Thread:
+    """The thread of one project."""
+
+    def __init__(self) -> None:
+        self._pool = ThreadPoolExecutor(1, thread_name_prefix="takeback")
+
+    async def call(self, do: "Callable[P, T]", *given: "P.args", **named: "P.kwargs") -> T:
+        """Run a call in the thread. If it is cancelled, it is finished first, or never begins."""
+        work: Future[T] = self._pool.submit(partial(do, *given, **named))
+        waiting = asyncio.ensure_future(_outcome(work))
+        try:
+            return await asyncio.shield(waiting)
+        except asyncio.CancelledError:
+            if not work.cancel():
+                await _finished(waiting)
+            raise
+
+    def stop(self) -> None:
+        self._pool.shutdown(wait=False)
+
+
+async def _outcome(work: "Future[T]") -> T:
+    try:
+        return await asyncio.wrap_future(work)
+    except NeverBegun:
+        raise asyncio.CancelledError from None
+
+
+async def _finished(waiting: "asyncio.Future[Any]") -> None:
+    """Wait until something is over, however often this is cancelled. Its outcome is dropped."""
+    while not waiting.done():
+        try:
+            await asyncio.wait([waiting])
+        except asyncio.CancelledError:
+            continue
+    if not waiting.cancelled():
+        waiting.exception()
+
+
+class _Begun(Generic[T]):
+    """Something that begins and ends: `async with` it, or `await` it and call `end`."""
+
+    def __init__(
+        self,
+        thread: _Thread,
+        begin: "Callable[[], T]",
+        end: "Callable[[T, Problem], bool | None]",
+    ) -> None:
+        self._thread = thread
+        self._begin = begin
+        self._end = end
+        self._made: list[T] = []
+
+    def __await__(self) -> "Generator[Any, None, T]":
+        return self.__aenter__().__await__()
+
+    async def __aenter__(self) -> T:
+        try:
+            return await self._thread.call(self._start)
+        except asyncio.CancelledError as problem:
+            if self._made:
+                # It began, and nobody is left who would end it.
+                ended: Problem = (type(problem), problem, None)
+                await self._thread.call(self._end, self._made[0], ended)
+            raise
+
+    def _start(self) -> T:
+        made = self._begin()
+        self._made.append(made)
+        return made
+
+    async def __aexit__(
+        self,
+        kind: "type[BaseException] | None",
+        problem: "BaseException | None",
+        trace: "TracebackType | None",
+    ) -> "bool | None":
+        return await self._thread.call(self._end, self._made[0], (kind, problem, trace))
+
+
+class _BegunStep(_Begun["AsyncPlanStep"]):
+    """The same of a plan step, which may hide what was raised in its block."""
+
+    async def __aexit__(
+        self,
+        kind: "type[BaseException] | None",
+        problem: "BaseException | None",
+        trace: "TracebackType | None",
+    ) -> bool:
+        return bool(await super().__aexit__(kind, problem, trace))
+
+
+def open(path: "AnyPath" = ".", *, home: "AnyPath | None" = None) -> "_Begun[AsyncProject]":
+    """The project that `path` is in, as `takeback.open` does it."""
+    thread = _Thread()
+
+    def begin() -> AsyncProject:
+        try:
+            return AsyncProject(takeback.open(path, home=home), thread)
+        except BaseException:
+            thread.stop()
+            raise
+
+    return _Begun(thread, begin, lambda project, _: project._close())
+
+
+class AsyncProject:
+    """A `takeback.Project` whose verbs are awaited."""
+
+    def __init__(self, project: "Project", thread: _Thread) -> None:
+        self.sync = project
+        """The project itself. What it does blocks the caller."""
+        self._thread = thread
+
+    @property
+    def root(self) -> str:
+        return self.sync.root
+
+    @property
+    def id(self) -> str:
+        return self.sync.id
+
+    async def close(self) -> None:
+        await self._thread.call(self._close)
+
+    def _close(self) -> None:
+        self.sync.close()
+        self._thread.stop()
+
+    def session(
+        self, agent: str, *, id: str = "", title: str = "", safe_points: "str | None" = None
+    ) -> "_Begun[AsyncSession]":
+        def begin() -> AsyncSession:
+            made = self.sync.session(agent, id=id, title=title, safe_points=safe_points)
+            return AsyncSession(made, self._thread)
+
+        return _Begun(self._thread, begin, lambda made, ended: made.sync.__exit__(*ended))
+
+    async def checkpoint(self, label: str = "", *, request: "str | None" = None) -> "Checkpoint":
+        return await self._thread.call(self.sync.checkpoint, label, request=request)
+
+    async def log(self, limit: "int | None" = None, **which: "Unpack[Which]") -> "Log":
+        return await self._thread.call(self.sync.log, limit, **which)
+
+    async def turn(self, ref: str) -> "RecordedTurn":
+        return await self._thread.call(self.sync.turn, ref)
+
+    async def recorded(self, ref: str) -> "RecordedTurn | RecordedCheckpoint":
+        return await self._thread.call(self.sync.recorded, ref)
+
+    async def sessions(
+        self, limit: int = 20, *, all: bool = False
+    ) -> "tuple[RecordedSession, ...]":
+        return await self._thread.call(self.sync.sessions, limit, all=all)
+
+    async def status(self) -> "Status":
+        return await self._thread.call(self.sync.status)
+
+    async def read(self, ref: "str | None", path: "AnyPath") -> bytes:
+        """What a file held in a state, whole."""
+        return await self._thread.call(lambda: b"".join(self.sync.read(ref, path)))
+
+    async def extract(self, ref: str, directory: "AnyPath") -> int:
+        return await self._thread.call(self.sync.extract, ref, directory)
+
+    async def plan_undo(
+        self,
+        turn: "Named | Iterable[Named] | None" = None,
+        *,
+        session: "str | None" = None,
+        paths: "Paths" = (),
+        decide: "Decide" = "",
+    ) -> "Plan":
+        how = partial(self.sync.plan_undo, turn, session=session, paths=paths, decide=decide)
+        return await self._thread.call(how)
+
+    async def plan_redo(
+        self,
+        turn: "Named | None" = None,
+        *,
+        session: "str | None" = None,
+        paths: "Paths" = (),
+        decide: "Decide" = "",
+    ) -> "Plan":
+        how = partial(self.sync.plan_redo, turn, session=session, paths=paths, decide=decide)
+        return await self._thread.call(how)
+
+    async def plan_rollback(self, ref: "Named", *, paths: "Paths" = ()) -> "Plan":
+        return await self._thread.call(self.sync.plan_rollback, ref, paths=paths)
+
+    async def apply(self, plan: "Named", **options: "Unpack[Applied]") -> "Report":
+        return await self._thread.call(partial(self.sync.apply, plan, **options))
+
+    async def undo(
+        self,
+        turn: "Named | Iterable[Named] | None" = None,
+        *,
+        session: "str | None" = None,
+        paths: "Paths" = (),
+        decide: "Decide" = "",
+        **options: "Unpack[Options]",
+    ) -> "Report":
+        how = partial(self.sync.undo, turn, session=session, paths=paths, decide=decide, **options)
+        return await self._thread.call(how)
+
+    async def redo(
+        self,
+        turn: "Named | None" = None,
+        *,
+        session: "str | None" = None,
+        paths: "Paths" = (),
+        decide: "Decide" = "",
+        **options: "Unpack[Options]",
+    ) -> "Report":
+        how = partial(self.sync.redo, turn, session=session, paths=paths, decide=decide, **options)
+        return await self._thread.call(how)
+
+    async def rollback(
+        self,
+        ref: "Named",
+        *,
+        session: "str | None" = None,
+        paths: "Paths" = (),
+        **options: "Unpack[Options]",
+    ) -> "Report":
+        how = partial(self.sync.rollback, ref, session=session, paths=paths, **options)
+        return await self._thread.call(how)
+
+
+class AsyncSession:
+    """A `takeback.Session` whose calls are awaited."""
+
+    def __init__(self, session: "Session", thread: _Thread) -> None:
+        self.sync = session
+        self._thread = thread
+        self.id = session.id
+
+    def turn(
+        self, label: str, *, whole: bool = True, request: "str | None" = None
+    ) -> "_Begun[AsyncTurn]":
+        def begin() -> AsyncTurn:
+            return AsyncTurn(self.sync.turn(label, whole=whole, request=request), self._thread)
+
+        return _Begun(self._thread, begin, lambda made, ended: made.sync.__exit__(*ended))
+
+    def plan(self, label: str, *, id: str = "", yes: bool = False) -> "_Begun[AsyncPlan]":
+        def begin() -> AsyncPlan:
+            return AsyncPlan(self.sync.plan(label, id=id, yes=yes), self._thread)
+
+        return _Begun(self._thread, begin, lambda made, ended: made.sync.__exit__(*ended))
+
+    async def undo(self, *, because: str = "", yes: bool = False) -> "Report":
+        return await self._thread.call(self.sync.undo, because=because, yes=yes)
+
+    async def redo(self, *, because: str = "", yes: bool = False) -> "Report":
+        return await self._thread.call(self.sync.redo, because=because, yes=yes)
+
+    async def lessons(
+        self, prompt: str = "", paths: "Iterable[AnyPath]" = ()
+    ) -> "tuple[Lesson, ...]":
+        return await self._thread.call(self.sync.lessons, prompt, paths)
+
+    async def end(self) -> None:
+        await self._thread.call(self.sync.end)
+
+
+class _AsyncWork:
+    """What a turn and a step have in common: steps inside."""
+
+    def __init__(self, work: "Turn | Step", thread: _Thread) -> None:
+        self._work = work
+        self._thread = thread
+        self.id = work.id
+
+    def step(
+        self,
+        tool: str,
+        given: "Mapping[str, object] | None" = None,
+        *,
+        kind: "str | None" = None,
+        paths: "Iterable[AnyPath] | None" = None,
+        cwd: "AnyPath | None" = None,
+        request: "str | None" = None,
+    ) -> "_Begun[AsyncStep]":
+        work = self._work
+
+        def begin() -> AsyncStep:
+            made = work.step(tool, given, kind=kind, paths=paths, cwd=cwd, request=request)
+            return AsyncStep(made, self._thread)
+
+        return _Begun(self._thread, begin, lambda made, ended: made.sync.__exit__(*ended))
+
+
+class AsyncTurn(_AsyncWork):
+    """A `takeback.Turn` whose calls are awaited."""
+
+    def __init__(self, turn: "Turn", thread: _Thread) -> None:
+        super().__init__(turn, thread)
+        self.sync = turn
+
+    async def checkpoint(self, label: str = "") -> "Checkpoint":
+        return await self._thread.call(self.sync.checkpoint, label)
+
+    async def recorded(self) -> "RecordedTurn":
+        return await self._thread.call(self.sync.recorded)
+
+    async def end(self, status: str = "done") -> None:
+        await self._thread.call(self.sync.end, status)
+
+
+class AsyncStep(_AsyncWork):
+    """A `takeback.Step` whose calls are awaited."""
+
+    def __init__(self, step: "Step", thread: _Thread) -> None:
+        super().__init__(step, thread)
+        self.sync = step
+
+    async def end(
+        self, status: str = "done", *, output: str = "", exit_code: "int | None" = None
+    ) -> None:
+        await self._thread.call(self.sync.end, status, output=output, exit_code=exit_code)
+
+    async def detach(self) -> None:
+        await self._thread.call(self.sync.detach)
+
+
+class AsyncPlan:
+    """A `takeback.WorkPlan` whose calls are awaited."""
+
+    def __init__(self, plan: "WorkPlan", thread: _Thread) -> None:
+        self.sync = plan
+        self._thread = thread
+        self.id = plan.id
+
+    def step(
+        self,
+        label: str,
+        *,
+        key: str = "",
+        databases: bool = False,
+        on_failure: str = UNDO,
+        raises: bool = True,
+        whole: bool = True,
+    ) -> _BegunStep:
+        def begin() -> AsyncPlanStep:
+            made = self.sync.step(
+                label,
+                key=key,
+                databases=databases,
+                on_failure=on_failure,
+                raises=raises,
+                whole=whole,
+            )
+            return AsyncPlanStep(made.__enter__(), self._thread)
+
+        return _BegunStep(self._thread, begin, lambda made, ended: made.sync.__exit__(*ended))
+
+    async def recorded(self) -> "RecordedPlan":
+        return await self._thread.call(lambda: self.sync.recorded)
+
+    async def lessons(self) -> "tuple[Lesson, ...]":
+        return await self._thread.call(lambda: self.sync.lessons)
+
+    async def back_to(self, step: "WhichStep", *, because: str = "") -> "Report | None":
+        return await self._thread.call(self.sync.back_to, step, because=because)
+
+    async def take_back(self, step: "WhichStep", *, because: str = "") -> "Report | None":
+        return await self._thread.call(self.sync.take_back, step, because=because)
+
+    async def dependents(self, step: "WhichStep") -> "tuple[RecordedPlanStep, ...]":
+        return await self._thread.call(self.sync.dependents, step)
+
+    async def end(self, status: str = "done") -> None:
+        await self._thread.call(self.sync.end, status)
+
+
+class AsyncPlanStep:
+    """A `takeback.PlanStep` whose calls are awaited."""
+
+    def __init__(self, step: "PlanStep", thread: _Thread) -> None:
+        self.sync = step
+        self._thread = thread
+        self.id = step.id
+        self.label = step.label
+        self.key = step.key
+
+    @property
+    def is_done(self) -> bool:
+        return self.sync.is_done
+
+    @property
+    def lesson(self) -> "Lesson | None":
+        return self.sync.lesson
+
+    @property
+    def error(self) -> "BaseException | None":
+        return self.sync.error
+
+    @property
+    def report(self) -> "Report | None":
+        return self.sync.report
+
+    @property
+    def result(self) -> "Json":
+        return self.sync.result
+
+    @result.setter
+    def result(self, value: "Json") -> None:
+        self.sync.result = value
+
+    @property
+    def turn(self) -> AsyncTurn:
+        return AsyncTurn(self.sync.turn, self._thread)
+
+    def step(
+        self,
+        tool: str,
+        given: "Mapping[str, object] | None" = None,
+        **options: "Any",  # noqa: ANN401 - as `AsyncTurn.step` takes them
+    ) -> "_Begun[AsyncStep]":
+        return self.turn.step(tool, given, **options)
+
+    async def checkpoint(self, label: str = "") -> "Checkpoint":
+        return await self._thread.call(self.sync.checkpoint, label)

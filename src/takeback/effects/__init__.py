@@ -1,0 +1,1 @@
+"""What happens outside the files of checkpoints: what is saved just before, and its record."""

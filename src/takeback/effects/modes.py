@@ -1,0 +1,122 @@
+"""Who may make the guard lighter, or allow what it refused: the user, at a terminal of theirs.
+
+A terminal that an agent opened is its own: then an agent is among the processes above, one of
+those that reported a session here, or one by its name, or an agent's mark is in an environment.
+Whoever wants to hide that can; this stops mistakes.
+"""
+
+import os
+import time
+
+from takeback.disk import machine
+from takeback.disk.failures import FailingAs
+from takeback.effects.verdict import MODES, is_lighter
+from takeback.errors import DecisionNeededError, TakebackError, UnknownReferenceError, UsageError
+from takeback.ledger import events
+from takeback.ledger.events import NewEvent
+from takeback.model.reasons import Action
+from takeback.model.value import Value
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Iterable
+
+    from takeback.capture.workspace import Workspace
+    from takeback.disk.machine import Ancestor
+    from takeback.ledger.beyond.effects import RefusalRow
+
+_MARKS = frozenset(
+    (
+        b"CLAUDECODE", b"CODEX_SANDBOX", b"CODEX_SANDBOX_NETWORK_DISABLED", b"CODEX_THREAD_ID",
+        b"GEMINI_CLI", b"QWEN_CODE", b"OPENCODE", b"CURSOR_AGENT", b"CLINE_ACTIVE",
+        b"COPILOT_AGENT_SESSION_ID", b"GOOSE_TERMINAL", b"AI_AGENT",
+    )
+)  # fmt: skip
+"""Variables that agents give the commands that they run."""
+_EDITORS = frozenset((b"cursor", b"windsurf"))
+"""Programs of agents that are also the editor in whose terminal the user works."""
+
+
+class Terminal(Value):
+    """Where a command was typed: whether that is a terminal, and the agents' program names."""
+
+    is_there: bool
+    programs: "tuple[str, ...]" = ()
+    agents: "tuple[str, ...]" = ()
+    """The processes of agents, as `machine.holder` names them."""
+
+
+def agent_above(
+    ancestors: "Iterable[Ancestor]", programs: "Collection[bytes]", processes: "Collection[str]"
+) -> str:
+    """Which agent runs a process, by the processes above it; empty if none does."""
+    names = {name for name in programs if name not in _EDITORS}
+    for each in ancestors:
+        mark = next(iter(sorted(_MARKS & each.variables)), b"")
+        if mark:
+            return os.fsdecode(mark)
+        if each.holder in processes:
+            return os.fsdecode(b" ".join(each.words[:1])) or str(each.pid)
+        for word in each.words[:2]:
+            name = os.path.basename(word)
+            if name in names or b"/claude-code/" in word or b"/codex/bin/" in word:
+                return os.fsdecode(name)
+    return ""
+
+
+def require_user(work: "Workspace | None", terminal: Terminal) -> None:
+    """An error unless a user types at a terminal that no agent opened."""
+    if not terminal.is_there:
+        raise DecisionNeededError(
+            "this needs you at a terminal", hint="run it in a terminal of your own"
+        )
+    processes = set(terminal.agents)
+    if work is not None:
+        processes |= set(work.ledger.effects.agent_processes())
+    programs = tuple(map(os.fsencode, filter(None, terminal.programs)))
+    above = agent_above(machine.ancestors(os.getpid()), programs, processes)
+    if above:
+        raise DecisionNeededError(
+            f"an agent (`{above}`) runs this terminal, so it decides nothing about the guard",
+            hint="run it in a terminal of your own",
+        )
+
+
+def change(
+    work: "Workspace | None",
+    before: str,
+    after: str,
+    terminal: Terminal,
+    write: "Callable[[], object]",
+) -> None:
+    """Set the mode; `write` puts it into the settings. A lighter one needs the user."""
+    if after not in MODES:
+        raise UsageError(f"`{after}` is not a mode of the guard", hint=f"one of {', '.join(MODES)}")
+    if is_lighter(after, before):
+        require_user(work, terminal)
+    write()
+    if before == after or work is None:
+        return
+    with FailingAs(TakebackError, "it could not be recorded"), work.held():
+        said = {"before": before, "after": after, "by": machine.account()}
+        work.ledger.record(NewEvent(events.GUARD_MODE_SET, said, time.time_ns()))
+
+
+def refusals(work: "Workspace", limit: int = 20) -> "list[RefusalRow]":
+    """What was refused, newest first; not what the user was only asked about."""
+    with FailingAs(TakebackError, "the store could not be read"):
+        return [row for row in work.ledger.effects.refusals() if row.verdict == "deny"][:limit]
+
+
+def allow(work: "Workspace", id: str, scope: str, terminal: Terminal) -> "RefusalRow":
+    """Let the same call run, `once` or for the rest of its `session`."""
+    require_user(work, terminal)
+    with FailingAs(TakebackError, "nothing was allowed"), work.held():
+        found = work.ledger.effects.refusals_with_prefix(id)
+        if len(found) != 1 or not id:
+            what = "several refused calls match" if found and id else "no refused call matches"
+            raise UnknownReferenceError(f"{what} `{id}`", hint=Action("guard-refusals"))
+        (row,) = found
+        said = {"refusal": row.id, "scope": scope, "by": machine.account()}
+        work.ledger.record(NewEvent(events.GUARD_ALLOWED, said, time.time_ns()))
+        return row

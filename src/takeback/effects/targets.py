@@ -1,0 +1,185 @@
+"""What a call would destroy that no checkpoint holds, path by path.
+
+In the project that is what the newest checkpoint left out, and `.git`; outside it is everything.
+Globs are expanded as a shell does. Nothing is followed through a link.
+"""
+
+import os
+from itertools import islice
+
+from takeback.model import effects, losses, reasons, words
+from takeback.model.reasons import Reason
+from takeback.model.rescued import Missed, Rebuildable
+from takeback.model.value import Value
+from takeback.worktree.scan import VERSION_CONTROL
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from takeback.capture.workspace import Workspace
+    from takeback.model.effects import Judgement, Target
+
+_MOST_NAMED = 10_000
+_NO_CONTENT = (words.SPECIAL, words.STORE)
+
+
+class Wanted(Value):
+    """A path to be saved, with all that is below it if `is_deep`; but what is at `spared`."""
+
+    path: bytes
+    loss: str
+    is_deep: bool
+    spared: "tuple[bytes, ...]" = ()
+
+
+class Finder:
+    """Finds what is to be saved. `missed` and `rebuildable` say what is not."""
+
+    def __init__(self, work: "Workspace") -> None:
+        self._work = work
+        self._root = os.path.realpath(work.root)
+        self._home = os.path.realpath(work.home.path)
+        self._left_out: list[tuple[bytes, int]] | None = None
+        self.missed: list[Missed] = []
+        self.rebuildable: list[Rebuildable] = []
+        self.doomed: list[bytes] = []
+        """What goes as a whole: no rescue may lie in there."""
+
+    def find(self, judgement: "Judgement") -> "list[Wanted]":
+        """What is to be saved, each path once."""
+        found: dict[bytes, Wanted] = {}
+        for target in judgement.targets:
+            if target.loss == effects.MODE:
+                continue
+            for path in self._named(target):
+                for wanted in self._of(path, target):
+                    known = found.get(wanted.path)
+                    if known is None or _is_graver(wanted, known):
+                        found[wanted.path] = wanted
+        return _outermost(found)
+
+    def _named(self, target: "Target") -> "Iterator[bytes]":
+        """The paths that a target means, without links on the way, as far as they are there."""
+        if not target.is_known:
+            self.missed.append(Missed(b"", Reason(reasons.UNKNOWN_TARGET, text=target.text)))
+            return
+        paths = [target.path]
+        if target.is_glob:
+            from glob import iglob
+
+            paths = list(islice(iglob(target.path), _MOST_NAMED + 1))
+            if len(paths) > _MOST_NAMED:
+                paths.pop()
+                why = Reason(reasons.TOO_MANY_TO_SAVE, count=_MOST_NAMED)
+                self.missed.append(Missed(target.path, why))
+        for path in paths:
+            whole = _whole(path)
+            if whole and os.path.lexists(whole):
+                yield whole
+
+    def _of(self, path: bytes, target: "Target") -> "Iterator[Wanted]":
+        is_deep = target.is_recursive and os.path.isdir(path) and not os.path.islink(path)
+        if is_deep and target.loss == effects.DELETE:
+            self.doomed.append(path)
+        if _is_at_or_below(self._home, path) and is_deep:
+            self.missed.append(Missed(path, Reason(reasons.HOLDS_STORE)))
+        if _is_at_or_below(path, self._root):
+            yield from self._inside(path[len(self._root) + 1 :], target.loss, is_deep)
+            return
+        spared: tuple[bytes, ...] = (self._home,)
+        if is_deep and _is_at_or_below(self._root, path):
+            yield from self._inside(b"", target.loss, True)
+            spared = (self._home, self._root)
+        if not _is_at_or_below(path, self._home):
+            yield Wanted(path, target.loss, is_deep, spared)
+
+    def _inside(self, path: bytes, loss: str, is_deep: bool) -> "Iterator[Wanted]":
+        """What of a path in the project the newest checkpoint does not hold."""
+        if any(name in VERSION_CONTROL for name in path.split(b"/")):
+            yield Wanted(self._whole(path), loss, is_deep)
+            return
+        for known, flags in self._uncovered():
+            reason = flags & 0xFF
+            if not reason or reason in _NO_CONTENT:
+                continue
+            if _is_at_or_below(path, known):
+                # Something in a folder that was left out.
+                if not self._is_rebuildable(known, reason, at=path):
+                    yield Wanted(self._whole(path), loss, is_deep)
+            elif (
+                is_deep and _is_at_or_below(known, path) and not self._is_rebuildable(known, reason)
+            ):
+                yield Wanted(self._whole(known), loss, True)
+
+    def _is_rebuildable(self, known: bytes, reason: int, at: bytes = b"") -> bool:
+        """Whether a folder that was left out can be made again; that is reported then."""
+        if reason != words.REBUILDABLE:
+            return False
+        found = rebuildable(self._whole(known))
+        if found is None:
+            return False
+        self.rebuildable.append(found if not at else found.replace(raw_path=self._whole(at)))
+        return True
+
+    def _uncovered(self) -> "list[tuple[bytes, int]]":
+        if self._left_out is None:
+            row = self._work.ledger.checkpoints.newest()
+            self._left_out = self._work.left_out(row) if row is not None else []
+        return self._left_out
+
+    def _whole(self, path: bytes) -> bytes:
+        return os.path.join(self._root, path) if path else self._root
+
+
+def rebuildable(path: bytes) -> "Rebuildable | None":
+    """The command that makes a folder again, if the files beside it tell one."""
+    folder, name = os.path.split(path)
+    try:
+        beside = [os.fsencode(each) for each in os.listdir(folder)]
+    except OSError:
+        return None
+    source = losses.find_source(name, [(folder, beside)])
+    return Rebuildable(path, losses.recipe(name, source), folder) if source else None
+
+
+def _whole(path: bytes) -> bytes:
+    """A path without links on the way, and without `.` and `..`; the last name may be a link."""
+    path = os.path.normpath(path)
+    if not path.startswith(b"/") or b"\0" in path:
+        return b""
+    folder, name = os.path.split(path)
+    return os.path.join(os.path.realpath(folder), name)
+
+
+def _is_graver(one: Wanted, other: Wanted) -> bool:
+    """Whether one needs more to be saved: a link does not keep what is written over in place."""
+    return (needs_copy(one.loss), one.is_deep) > (needs_copy(other.loss), other.is_deep)
+
+
+def needs_copy(loss: str) -> bool:
+    """Whether the bytes themselves are lost, and not only a name of them."""
+    return loss in (effects.OVERWRITE, effects.TRUNCATE)
+
+
+def _outermost(found: "dict[bytes, Wanted]") -> "list[Wanted]":
+    """Without what a folder above it takes along."""
+    kept: list[Wanted] = []
+    for path in sorted(found):
+        above = next((each for each in kept if each.is_deep and _is_below(path, each.path)), None)
+        if above is None or path in above.spared or needs_copy(found[path].loss):
+            kept.append(found[path])
+    return kept
+
+
+def is_in(path: bytes, folders: "Iterable[bytes]") -> bool:
+    """Whether a path is one of some folders, or below one."""
+    return any(_is_at_or_below(path, each) for each in folders)
+
+
+def _is_at_or_below(path: bytes, folder: bytes) -> bool:
+    return path == folder or not folder or _is_below(path, folder)
+
+
+def _is_below(path: bytes, folder: bytes) -> bool:
+    return path.startswith(folder.rstrip(b"/") + b"/")

@@ -1,0 +1,144 @@
+"""What is known about programs: `knowledge.toml`, read once and looked up by subcommand and flags.
+
+An entry is the words of a subcommand and the options that have to be there: `compose down -v`.
+The entry with the most words counts; of two, the graver.
+"""
+
+from takeback.model.effects import CLASSES, COMPENSABLE, IRREVERSIBLE, READ, Outside, gravity
+from takeback.model.reasons import Reason
+from takeback.model.value import Value
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from takeback.guard.call import Call
+    from takeback.guard.findings import Flow
+
+
+_NO_TEXTS: "Mapping[str, str]" = {}
+
+
+class Program(Value):
+    """A program of the knowledge file."""
+
+    name: str
+    entries: "tuple[tuple[tuple[str, ...], str], ...]"
+    default: str = "program"
+    values: str = ""
+    kind: str = ""
+    instead: "Mapping[str, str]" = _NO_TEXTS
+    inverse: "Mapping[str, str]" = _NO_TEXTS
+    reason: str = ""
+
+
+_ASKS = frozenset(("--version", "--help", "help", "-h", "-V", "version"))
+_programs: "dict[str, Program]" = {}
+_sentences: "dict[str, str]" = {}
+
+
+def programs() -> "dict[str, Program]":
+    """All programs by name; the file is read at the first call."""
+    if not _programs:
+        import pkgutil
+        import tomllib
+
+        data = pkgutil.get_data("takeback.guard", "knowledge.toml") or b""
+        for name, table in tomllib.loads(data.decode()).items():
+            _add(name, table)
+    return _programs
+
+
+def with_text(reason: Reason) -> Reason:
+    """A reason with its words, from `reasons.toml`, where it has none of its own."""
+    facts = dict(reason.facts)
+    if facts.get("text"):
+        return reason
+    if not _sentences:
+        import pkgutil
+        import tomllib
+
+        data = pkgutil.get_data("takeback.guard", "reasons.toml") or b""
+        _sentences.update(tomllib.loads(data.decode()))
+    text = _sentences.get(reason.code, "")
+    return reason.with_facts(text=text) if text else reason
+
+
+def _add(name: str, table: "dict[str, object]") -> None:
+    names = str(table.get("programs", name)).split()
+    entries = [
+        (tuple(entry.split()), effect) for effect in CLASSES for entry in _listed(table.get(effect))
+    ]
+    for each in names:
+        _programs[each] = Program(
+            each,
+            tuple(entries),
+            str(table.get("class", "program")),
+            str(table.get("values", "")),
+            str(table.get("kind", "")),
+            _texts(table.get("instead")),
+            _texts(table.get("inverse")),
+            str(table.get("reason", "")),
+        )
+
+
+def _listed(value: object) -> "list[str]":
+    return [str(each) for each in value] if isinstance(value, list) else []
+
+
+def _texts(value: object) -> "dict[str, str]":
+    if isinstance(value, dict):
+        return {str(name): str(text) for name, text in value.items()}
+    return {"": value} if isinstance(value, str) else {}
+
+
+def judge(call: "Call", program: Program) -> "Flow":
+    """Judge a command by what the file says of its program."""
+    if call.args and all(text in _ASKS for text in call.texts):
+        return call.add(READ, call.name, "reads")
+    entry, effect = find(program, call)
+    rule = ".".join((program.name, *(word for word in entry if word[:1] not in "-*")))
+    key = " ".join(entry)
+    instead = program.instead.get(key) or program.instead.get("", "")
+    inverse = program.inverse.get(key) or program.inverse.get("", "")
+    if effect in {IRREVERSIBLE, COMPENSABLE}:
+        from takeback.guard.programs.network import host_in
+
+        host = host_in(call.texts)
+        outside = Outside(program.kind or "outside", call.raw, host, effect, inverse)
+        return call.add(
+            effect, rule, program.reason or "outside", instead=instead, inverse=inverse,
+            outside=outside, kind=outside.kind, host=host,
+        )  # fmt: skip
+    return call.add(effect, rule, program.reason, instead=instead, inverse=inverse)
+
+
+def _begins(words: "list[str]", named: "list[str]") -> bool:
+    """Whether operands begin with the words of an entry; `**` stands for some words before it."""
+    from fnmatch import fnmatchcase
+
+    if named[:1] == ["**"]:
+        return any(fnmatchcase(word, named[1]) for word in words[1:6])
+    if len(words) < len(named):
+        return False
+    return all(
+        word == name or ("*" in name and fnmatchcase(word, name))
+        for word, name in zip(words, named, strict=False)
+    )
+
+
+def find(program: Program, call: "Call") -> "tuple[tuple[str, ...], str]":
+    """The entry that fits best, and its class."""
+    options = call.options(program.values)
+    words = [word.value for word in options.operands]
+    best: tuple[tuple[str, ...], str] = ((), program.default)
+    weight = (-1, 0)
+    for entry, effect in program.entries:
+        named = [word for word in entry if not word.startswith("-")]
+        flags = [word for word in entry if word.startswith("-")]
+        if not _begins(words, named) or not all(map(options.has, flags)):
+            continue
+        here = (len(named) + len(flags), gravity(effect))
+        if here > weight:
+            best, weight = (entry, effect), here
+    return best

@@ -1,0 +1,1 @@
+"""Programs whose effect depends on more than their subcommand: paths, hosts, code, SQL."""

@@ -1,0 +1,82 @@
+"""`takeback guard explain` and `test`: what a command would do, for people and programs."""
+
+import io
+import json
+from pathlib import Path
+
+import pytest
+
+from history import command
+
+RULES = """
+[[rule]]
+id = "deploy"
+class = "irreversible"
+match = "./deploy.sh"
+reason = "it deploys to production"
+examples = ["./deploy.sh prod"]
+not_examples = ["./build.sh"]
+"""
+
+
+def test_a_command_is_explained_to_a_person(tree: Path, home: Path) -> None:
+    """The class and what it means come first; then why, what to do instead, what is touched."""
+    (home / "guard.toml").write_text(RULES)
+    said = command(tree, "guard", "explain", "--", "git push --force origin main")
+    assert said.code == 0
+    assert said.out.splitlines() == [
+        "irreversible: others can see it, and nothing takes it back",
+        "  why      it pushes to a remote, where others see it",
+        "  rule     git.push.force",
+        "  instead  git push --dry-run",
+        "  outside  push",
+    ]
+    said = command(tree, "guard", "explain", "--", "ls && rm -rf ../old .git")
+    assert said.out.splitlines()[0] == "destructive: it destroys what no checkpoint holds"
+    assert f"deletes       {tree.parent / 'old'} and all below (not covered)" in said.out
+    assert "loses of git  whole" in said.out
+    assert "  read         ls" in said.out
+    said = command(tree, "guard", "explain", "--", "./deploy.sh", "prod")
+    assert "it deploys to production" in said.out
+
+
+def test_a_command_is_explained_as_json(tree: Path, home: Path) -> None:
+    (home / "guard.toml").write_text(RULES)
+    said = command(tree, "guard", "explain", "--json", "--", "./deploy.sh")
+    found = json.loads(said.out)
+    assert (found["class"], found["rule"]) == ("irreversible", "user.deploy")
+    assert {"reason", "instead", "inverse", "parts", "targets", "git", "outside"} < found.keys()
+
+
+def test_commands_are_read_line_by_line(
+    tree: Path, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A JSON string on each line gives one answer on each line."""
+    del home
+    lines = [json.dumps("git push"), json.dumps("cat <<END\na\nEND"), ""]
+    monkeypatch.setattr("sys.stdin", io.StringIO("\n".join(lines)))
+    monkeypatch.setattr("os.isatty", lambda _: False)
+    said = command(tree, "guard", "explain", "--json")
+    found = [json.loads(line) for line in said.out.splitlines()]
+    assert [each["class"] for each in found] == ["irreversible", "read"]
+    monkeypatch.setattr("sys.stdin", io.StringIO("git push\n"))
+    said = command(tree, "guard", "explain")
+    assert (said.code, "is not a JSON string" in said.err) == (2, True)
+
+
+def test_rules_are_tried(tree: Path, home: Path) -> None:
+    """Examples that another rule decides are named, and the exit code says so."""
+    (home / "guard.toml").write_text(RULES)
+    said = command(tree, "guard", "test")
+    assert (said.code, said.out) == (0, "1 rule, 2 of 2 examples as written\n")
+    (home / "guard.toml").write_text(RULES.replace("./build.sh", "sudo ./deploy.sh"))
+    said = command(tree, "guard", "test")
+    assert said.code == 1
+    assert said.out.splitlines()[0] == "deploy: `sudo ./deploy.sh` is decided by user.deploy"
+    (tree / ".takeback").mkdir()
+    (tree / ".takeback/guard.toml").write_text('[[rule]]\nclass="read"\nmatch="git push"\n')
+    said = command(tree, "guard", "test")
+    assert "rule `rule-1` of the tree would make calls lighter; ignored" in said.err
+    found = json.loads(command(tree, "guard", "test", "--json").out)
+    assert [each["rule"] for each in found["failed"]] == ["deploy"]
+    assert [each["code"] for each in found["problems"]] == ["guard-tree-lighter"]

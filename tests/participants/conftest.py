@@ -1,0 +1,27 @@
+"""One PostgreSQL server for all tests that need one."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from postgres import PostgresServer
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[PostgresServer]:
+    """A server of our own."""
+    server = PostgresServer()
+    yield server
+    server.stop()
+
+
+@pytest.fixture
+def url(postgres: PostgresServer) -> str:
+    """The address of a new database."""
+    return postgres.new_database()
+
+
+@pytest.fixture(scope="session")
+def one_url(postgres: PostgresServer) -> str:
+    """The address of a database for tests that begin with emptying it."""
+    return postgres.new_database()
