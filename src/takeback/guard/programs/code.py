@@ -368,6 +368,22 @@ def _deleted(call: "Call", code: str) -> None:
         call.add(PROGRAM, f"{call.name}.code", "runs-program", targets=targets)
 
 
+_EMPTIES = re.compile(
+    r"(?i)\.delete\(|delete_all|destroy_all|truncate|\.drop|drop_|drop table|delete from|flushall"
+)
+
+
+def framework(call: "Call") -> Flow:
+    """`manage.py`, `rails`, `artisan`: their commands, and code that empties tables."""
+    from takeback.guard import knowledge
+
+    runs_code = call.texts[:1] and call.texts[0] in {"shell", "runner", "r", "tinker", "eval"}
+    text = " ".join([*call.texts[1:], call.stdin.text])
+    if runs_code and _EMPTIES.search(text):
+        return call.add(DESTRUCTIVE, f"{call.name}.code", "destroys-rows")
+    return knowledge.judge(call, knowledge.programs()[call.name])
+
+
 def scan(call: "Call") -> Flow:
     """`awk`: a filter, unless its program runs commands or writes files."""
     from takeback.guard.programs import builtins
@@ -419,6 +435,7 @@ JUDGES: "dict[str, Callable[[Call], Flow]]" = {
         "pwsh powershell expect tclsh irb iex ghci scala swift".split(),
         interpreter,
     ),
+    **dict.fromkeys(("manage.py", "rails", "artisan"), framework),
     **dict.fromkeys(("awk", "gawk", "mawk", "nawk"), scan),
     **dict.fromkeys(("vim", "vi", "nvim", "ex", "ed", "emacs", "gdb", "nano", "view"), editor),
 }
