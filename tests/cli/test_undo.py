@@ -59,12 +59,6 @@ def masked(text: str) -> str:
     return re.sub(r"(?<![a-z])[k-z]{8,12}(?![a-z])", "<id>", text)
 
 
-def seen(screen: Terminal) -> str:
-    """What a command that ends showed, without the terminal's line ends and colours."""
-    text = screen.seen.decode().replace("\r\n", "\n")
-    return re.sub(r"\x1b\[[0-9;]*[mK]", "", text)
-
-
 # -- undo and redo -----------------------------------------------------------------------------
 
 UNDONE = f"""\
