@@ -21,7 +21,7 @@ from takeback.errors import DamagedStoreError, TakebackError
 from takeback.ledger import schema
 from takeback.model import reasons
 from takeback.model.ids import is_stage
-from takeback.model.reasons import Reason
+from takeback.model.reasons import Action, Reason
 from takeback.model.results import ERROR, NOTE, WARNING, Finding, Part
 from takeback.objects import git_view as view
 from takeback.worktree.stat_cache import StatCache
@@ -218,9 +218,7 @@ def lessons(store: "Store") -> Part:
     part = Part("lessons", Reason("lessons-known", count=taught, relapses=relapsed))
     if waiting:
         some = "1 lesson waits" if waiting == 1 else f"{waiting} lessons wait"
-        part.findings.append(
-            Finding(NOTE, Reason("lessons-wait", some=some), Reason("see-lessons"))
-        )
+        part.findings.append(Finding(NOTE, Reason("lessons-wait", some=some), (Action("lessons"),)))
     return part
 
 

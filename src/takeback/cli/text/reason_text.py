@@ -22,8 +22,7 @@ if TYPE_CHECKING:
 HOW_TO_FREE = (
     "check these paths (`lsattr`, free space, mounts), or run `takeback verify --set-aside`"
 )
-_MOST_NAMED = 3
-_MOST_SHOWN = 10
+_MOST_NAMED, _MOST_SHOWN = 3, 10
 _FORM = 'listeners = [["reindex", "--changed"]] is a list of commands, each a list of words'
 
 _PLAIN = {
@@ -296,7 +295,6 @@ _ACTIONS = {
     ),
     "turn-not-covered": "that turn was not covered",
     "turn-on": "`takeback on` turns it on",
-    "see-lessons": "`takeback lessons` lists them, `takeback lessons accept ID` accepts one",
     "let-go-on": "`takeback resume` lets them go on",
     "install": "`takeback install {agent}{flag}` repairs it",
     "mend-settings": "fix that file by hand, then run `takeback doctor` again",
