@@ -16,9 +16,11 @@ import tempfile
 import time
 from collections.abc import Sequence
 from pathlib import Path
+from types import ModuleType
 
 import copies
 import footprint
+import guard
 import hooks
 import log
 import merges
@@ -51,6 +53,8 @@ RECOVERIES = 3
 PARTS = ("checkpoints", "log", "memory", "growth", "restores")
 HOOKS = "hooks"
 """On a page of its own, as it needs the real clients; not with the other parts."""
+GUARD = "guard"
+"""On a page of its own: the same event with the guard and without."""
 COPIES = "copies"
 """An undo of thousands of files beside `cp -a && sync -f`; printed, and on no page."""
 YEAR = "year"
@@ -70,7 +74,9 @@ def main() -> int:
         if arguments.only == [YEAR]:
             return measure_year(work, arguments, began)
         if arguments.only == [HOOKS]:
-            return measure_hooks(work, arguments)
+            return measure_page(work, arguments, hooks)
+        if arguments.only == [GUARD]:
+            return measure_page(work, arguments, guard)
         if arguments.only == [COPIES]:
             return measure_copies(work, arguments, began)
         results = measure(work, quick=arguments.quick, parts=arguments.only or PARTS)
@@ -109,12 +115,12 @@ def measure_copies(work: Path, arguments: argparse.Namespace, began: float) -> i
     return 0
 
 
-def measure_hooks(work: Path, arguments: argparse.Namespace) -> int:
-    """Measure what hooks cost, and write their page."""
+def measure_page(work: Path, arguments: argparse.Namespace, part: ModuleType) -> int:
+    """Measure a part that has a page of its own, and write that."""
     command = " ".join(["bench/run", *sys.argv[1:]])
-    page = hooks.main(command, work, quick=arguments.quick)
+    page = part.main(command, work, quick=arguments.quick)
     print(page)
-    output = arguments.output or (None if arguments.quick else hooks.PAGE)
+    output = arguments.output or (None if arguments.quick else part.PAGE)
     if output is not None:
         output.write_text(page)
     return 0
@@ -127,7 +133,7 @@ def parse() -> argparse.Namespace:
     parser.add_argument(
         "--only",
         action="append",
-        choices=(*PARTS, YEAR, HOOKS, COPIES),
+        choices=(*PARTS, YEAR, HOOKS, GUARD, COPIES),
         help="this part; may be repeated",
     )
     parser.add_argument("--output", type=Path, help="where the page is written")

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 _NOBODY_ASKS = ("bypassPermissions", "dontAsk")
 """Permission modes in which an agent shows no dialog."""
 _OFF = "off"
+_known: "dict[tuple[bytes, bytes], tuple[bytes, ...]]" = {}
 
 
 class Guarding:
@@ -104,11 +105,17 @@ class Guarding:
         """The store, and the files that hold agents' hooks: the user's, and the project's."""
         from takeback.effects.tamper import Protected
 
-        found: dict[bytes, None] = {}
-        for agent in registry.REGISTERED:
-            for path in _settings_of(agent, self._home, self._work.root):
-                found[path] = None
-        return Protected(self._work.home.path, self._home, tuple(found))
+        settings = _all_settings(self._home, self._work.root)
+        return Protected(self._work.home.path, self._home, settings)
+
+
+def _all_settings(home: bytes, root: bytes) -> "tuple[bytes, ...]":
+    """The settings of all agents; remembered, since the helper asks for each call."""
+    if (home, root) not in _known:
+        _known.clear()
+        each = (_settings_of(agent, home, root) for agent in registry.REGISTERED)
+        _known[home, root] = tuple({path: None for paths in each for path in paths})
+    return _known[home, root]
 
 
 def _settings_of(agent: "Agent", home: bytes, root: bytes) -> "Iterator[bytes]":
