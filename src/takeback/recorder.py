@@ -32,8 +32,7 @@ SAFE_POINTS = (BY_TURN, BY_STEP, BY_CALL)
 """How often: at turns only; also around steps that may write; around every step."""
 
 _GUARDS = ("off", "watch", "ask", "autopilot")
-_SWITCH = "recording.on"
-_WATCH = "watch"
+_SWITCH, _WATCH = "recording.on", "watch"
 _LONGEST_LABEL = 4000
 _JUMP = 1_000_000_000
 """Nanoseconds by which a clock that nobody sets stays behind or runs ahead, at the most."""
@@ -295,14 +294,10 @@ class Recorder(Pausing):
             ending, git = self._ending(over, seen, at), self._work.git_facts()
             facts = [*ending.of_turns([row], status, git, request), *also]
             self._conclude(facts, at, over, turns=[row.number])
-        self.find_relapses(turn, is_over=True)
-
-    def find_relapses(self, turn: str, *, is_over: bool = False) -> None:
-        """Record whether a turn brought back what was taken back."""
         if self._ledger.lessons.has_taken():
             from takeback.lessons import relapses
 
-            relapses.find(self._work, turn, is_over=is_over)
+            relapses.find(self._work, turn, is_over=True)
 
     def end_interrupted(self, but: str = "") -> None:
         """End the turns that were interrupted inside an agent, except in one session."""
