@@ -130,11 +130,11 @@ def _run_command_text(call: "Call", words: "list[Word]") -> Flow:
     if not words:
         return call.shell.hide(call.raw, "eval", "shell.eval")
     word = words[0]
-    if word.flow is not None and word.flow.kind == DOWNLOAD:
+    if word.source == DOWNLOAD:
         return call.shell.hide(call.raw, "downloads-and-runs", "shell.download")
     if not word.is_known:
         # What is not known may be an argument; the rest of the text is judged all the same.
-        if word.flow is not None and word.flow.kind in {DECODED, HIDDEN} and word.value == UNKNOWN:
+        if word.source in {DECODED, HIDDEN} and word.value == UNKNOWN:
             return call.shell.hide(call.raw, "eval", "shell.eval")
         name = re.split(r"\s", word.value.strip())[0]
         if UNKNOWN in name:
