@@ -17,10 +17,12 @@ import tempfile
 import time
 from collections.abc import Sequence
 from pathlib import Path
+from types import ModuleType
 
 import copies
 import databases
 import footprint
+import guard
 import hooks
 import log
 import merges
@@ -53,6 +55,8 @@ RECOVERIES = 3
 PARTS = ("checkpoints", "log", "memory", "growth", "restores")
 HOOKS = "hooks"
 """On a page of its own, as it needs the real clients; not with the other parts."""
+GUARD = "guard"
+"""On a page of its own: the same event with the guard and without."""
 COPIES = "copies"
 """An undo of thousands of files beside `cp -a && sync -f`; printed, and on no page."""
 DATABASES = "databases"
@@ -73,8 +77,9 @@ def main() -> int:
             return 1
         if arguments.only == [YEAR]:
             return measure_year(work, arguments, began)
-        if arguments.only == [HOOKS]:
-            return measure_hooks(work, arguments)
+        for name, part in ((HOOKS, hooks), (GUARD, guard)):
+            if arguments.only == [name]:
+                return measure_page(work, arguments, part)
         if arguments.only == [COPIES]:
             return measure_copies(work, arguments, began)
         if arguments.only == [DATABASES]:
@@ -126,12 +131,12 @@ def measure_databases(work: Path, arguments: argparse.Namespace, began: float) -
     return 0
 
 
-def measure_hooks(work: Path, arguments: argparse.Namespace) -> int:
-    """Measure what hooks cost, and write their page."""
+def measure_page(work: Path, arguments: argparse.Namespace, part: ModuleType) -> int:
+    """Measure a part that has a page of its own, and write that."""
     command = " ".join(["bench/run", *sys.argv[1:]])
-    page = hooks.main(command, work, quick=arguments.quick)
+    page = part.main(command, work, quick=arguments.quick)
     print(page)
-    output = arguments.output or (None if arguments.quick else hooks.PAGE)
+    output = arguments.output or (None if arguments.quick else part.PAGE)
     if output is not None:
         output.write_text(page)
     return 0
@@ -144,7 +149,7 @@ def parse() -> argparse.Namespace:
     parser.add_argument(
         "--only",
         action="append",
-        choices=(*PARTS, YEAR, HOOKS, COPIES, DATABASES),
+        choices=(*PARTS, YEAR, HOOKS, GUARD, COPIES, DATABASES),
         help="this part; may be repeated",
     )
     parser.add_argument("--output", type=Path, help="where the page is written")

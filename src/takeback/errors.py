@@ -56,6 +56,7 @@ IN_PYTHON = {
     "diff": "`project.compare('@')` lists what differs",
     "diff-since": "`project.compare({ref!r})` lists what differs between then and now",
     "doctor": "`takeback doctor`, in a shell, shows what is wrong",
+    "effects": "`project.effects.list()` lists them",
     "extract": "`project.extract({ref!r}, FOLDER)` writes all files",
     "forget": "`help(takeback.Project.forget)` lists what can be forgotten",
     "free-paths": "check these paths (`lsattr`, free space, mounts), or call "

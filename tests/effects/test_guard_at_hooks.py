@@ -200,6 +200,21 @@ def test_an_edit_of_the_agents_settings_is_refused(claude: Agent, tree: Path, ho
     assert decision(claude.begin("Write", {"file_path": str(tree / "b"), "content": ""})) == ""
 
 
+@pytest.mark.parametrize(
+    "command", ["git reset --hard", "rm -rf .", "git clean -fdx", "rm -rf src"]
+)
+def test_what_an_undo_brings_back_is_no_tampering(
+    claude: Agent, tree: Path, home: Path, command: str
+) -> None:
+    """The project may hold an agent's settings, too."""
+    (tree / ".claude").mkdir()
+    (tree / ".claude/settings.local.json").write_text("{}")
+    guarded(home, "autopilot")
+    call = bash(claude, command)
+    assert "settings" not in call.refused
+    assert decision(call) == ""
+
+
 def test_an_error_of_the_guard_counts_as_opaque(
     claude: Agent, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -28,7 +28,7 @@ REGISTRIES = (
 CROWDED = {
     "takeback": 14,
     "takeback.cli.text": 13,
-    "takeback.effects": 14,
+    "takeback.effects": 15,
     "takeback.disk": 13,
     "takeback.ledger": 16,
     "takeback.model": 15,

@@ -29,11 +29,15 @@ _REMOVES = re.compile(r"--remove\b")
 
 
 class Protected(Value):
-    """Folders and files that no call may change: the store, and each agent's settings."""
+    """Folders and files that no call may change: the store, and each agent's settings.
+
+    Those `in_tree` come back with an undo, so only a call that names one of them counts.
+    """
 
     store: bytes
     home: bytes
     settings: "tuple[bytes, ...]" = ()
+    in_tree: "tuple[bytes, ...]" = ()
 
 
 def found(
@@ -58,7 +62,9 @@ def _of_paths(paths: "Iterable[bytes]", protected: Protected, *, above: bool = F
     for path in paths:
         if _is_in(path, protected.store) or (above and _is_in(protected.store, path)):
             return STORE
-        if any(path == each or (above and _is_in(each, path)) for each in protected.settings):
+        if path in protected.in_tree or path in protected.settings:
+            return SETTINGS
+        if above and any(_is_in(each, path) for each in protected.settings):
             return SETTINGS
     return ""
 
@@ -91,7 +97,7 @@ def _of_mention(command: str, effect: str, protected: Protected) -> str:
     text = os.fsencode(command).replace(b"${HOME}", b"~").replace(b"$HOME", b"~")
     for path, what in (
         (protected.store, STORE),
-        *((each, SETTINGS) for each in protected.settings),
+        *((each, SETTINGS) for each in (*protected.settings, *protected.in_tree)),
     ):
         shorter = path.replace(protected.home.rstrip(b"/") + b"/", b"~/", 1)
         if path in text or shorter in text:

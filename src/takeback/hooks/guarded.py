@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 _NOBODY_ASKS = ("bypassPermissions", "dontAsk")
 """Permission modes in which an agent shows no dialog."""
 _OFF = "off"
+_known: "dict[tuple[bytes, bytes], tuple[tuple[bytes, ...], tuple[bytes, ...]]]" = {}
 
 
 class Guarding:
@@ -104,22 +105,30 @@ class Guarding:
         """The store, and the files that hold agents' hooks: the user's, and the project's."""
         from takeback.effects.tamper import Protected
 
-        found: dict[bytes, None] = {}
-        for agent in registry.REGISTERED:
-            for path in _settings_of(agent, self._home, self._work.root):
-                found[path] = None
-        return Protected(self._work.home.path, self._home, tuple(found))
+        own, in_tree = _all_settings(self._home, self._work.root)
+        return Protected(self._work.home.path, self._home, own, in_tree)
 
 
-def _settings_of(agent: "Agent", home: bytes, root: bytes) -> "Iterator[bytes]":
-    if not agent.folder:
-        return
-    own = agent.folder if agent.project_folder == "" else agent.project_folder
-    for name in (*agent.file_names(), agent.local_file):
-        if name:
-            yield os.path.join(home, os.fsencode(agent.folder), os.fsencode(name))
-            if own is not None:
-                yield os.path.join(root, os.fsencode(own), os.fsencode(name))
+def _all_settings(home: bytes, root: bytes) -> "tuple[tuple[bytes, ...], tuple[bytes, ...]]":
+    """The settings of all agents, the user's and the project's; the helper remembers them."""
+    if (home, root) not in _known:
+        agents = [agent for agent in registry.REGISTERED if agent.folder]
+        own = [path for each in agents for path in _paths(each, home, each.folder)]
+        inside = [(each, each.project_folder) for each in agents]
+        theirs = [
+            path
+            for each, folder in inside
+            if folder is not None
+            for path in _paths(each, root, folder or each.folder)
+        ]
+        _known.clear()
+        _known[home, root] = (tuple(dict.fromkeys(own)), tuple(dict.fromkeys(theirs)))
+    return _known[home, root]
+
+
+def _paths(agent: "Agent", top: bytes, folder: str) -> "Iterator[bytes]":
+    for name in filter(None, (*agent.file_names(), agent.local_file)):
+        yield os.path.join(top, os.fsencode(folder), os.fsencode(name))
 
 
 def _call(event: "HookEvent", root: bytes, home: bytes, *, missed: bool) -> "Call":

@@ -27,6 +27,7 @@ WORDS = {
     "diff": "`takeback diff --stat` lists what differs",
     "diff-since": "`takeback diff {ref} --stat` shows what differs between then and now",
     "doctor": "`takeback doctor` shows what is wrong",
+    "effects": "`takeback effects` lists them",
     "guard-refusals": "`takeback guard allow` lists them",
     "guard-allow": "`takeback guard allow {id}`, in a terminal of your own, lets it run",
     "extract": "`takeback extract {ref} DIR` writes all files",

@@ -23,7 +23,8 @@ _HOW = {
     terms.REFUSED: "refused",
 }
 
-GUARD_FINDINGS = {
+GUARD = {
+    "guard-known": "{mode}; {refused} calls refused, {effects} effects recorded",
     "guard-is-off": "the guard is off, so no call is judged: `takeback guard watch` turns it on",
     "guard-lighter": "the guard was set from {before} to {after} by {by}, {when}",
 }

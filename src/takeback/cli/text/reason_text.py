@@ -241,11 +241,9 @@ _FOUND = {
         "hooks for {listed} are not those of this version, so some calls may not be reported"
         " (`{file}`)"
     ),
-    **effect_text.GUARD_FINDINGS,
     "hooks-missing": "hooks are missing for {listed} (`{file}`)",
 }
 _STATES = {
-    "guard-known": "{mode}; {refused} calls refused, {effects} effects recorded",
     "events-told": "{counted}, and the tables match them",
     "format": "{path}, format {format}",
     "packs-fit": "{counted}, each with a matching index",
@@ -307,7 +305,7 @@ _COUNTED = {
     "projects": ("count", "project"),
     "other-stores": ("count", "other store"),
 }
-_PLAIN |= {**_FOUND, **_STATES, **_ACTIONS}
+_PLAIN |= {**_FOUND, **_STATES, **_ACTIONS, **effect_text.GUARD}
 _WAY_OUT = {
     "special": ": move it away",
     "too large": ": move it away",
