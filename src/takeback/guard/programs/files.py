@@ -472,7 +472,7 @@ def _unpack(call: "Call", into: Word) -> Flow:
         return call.add(INSIDE, call.name, "changes-files")
     if call.scope.is_temporary(path) or call.scope.is_made(path) or path.startswith("/tmp"):  # noqa: S108
         return call.add(LOCAL, call.name, "writes-temporary")
-    if where == IN_GIT:
+    if where == IN_GIT or path in {"/", "/etc", "/usr", call.scope.home}:
         return call.add_targets([call.scope.target(into, OVERWRITE)], "overwrites")
     return call.add(LOCAL, call.name, "changes-machine")
 

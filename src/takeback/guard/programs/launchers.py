@@ -372,7 +372,7 @@ def run_in_container(call: "Call") -> Flow:
 
 _KUBECTL = (
     "-n --namespace --context -c --container -f --filename -o --output -l --selector --kubeconfig "
-    "--cluster --user --type -p --patch --replicas"
+    "--kube-context --set --values --version --cluster --user --type -p --patch --replicas"
 )
 
 
@@ -425,5 +425,6 @@ JUDGES: "dict[str, Callable[[Call], Flow]]" = {
     "kubectl": run_in_cluster,
     "oc": run_in_cluster,
     "k": run_in_cluster,
+    "helm": run_in_cluster,
 }
 _ = (DECODED, DOWNLOAD)
