@@ -209,7 +209,7 @@ def _leniently(text: str) -> object:
 
 def _typed(event: "HookEvent", words: "tuple[bytes, ...]", data: bytes) -> "Answer | None":
     """The answer to a prompt that is a command of ours; None if it is for the agent."""
-    if event.kind != kinds.PROMPT or "tb " not in event.prompt:
+    if event.kind != kinds.PROMPT or not ("tb " in event.prompt or "/takeback:" in event.prompt):
         return None
     from takeback.agents import typed
 

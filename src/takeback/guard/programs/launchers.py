@@ -87,7 +87,8 @@ def start(call: "Call") -> Flow:
     while words and "=" in words[0].value and call.name in {"sudo", "cross-env", "dotenv", "doas"}:
         words = words[1:]
     if call.name in {"sudo", "doas"} and options.has("-s", "-i", "--shell", "--login"):
-        return call.run([Word("bash"), *(([Word("-c"), *words]) if words else [])])
+        text = " ".join(word.raw or word.value for word in words)
+        return call.run_text(text) if words else call.add(PROGRAM, call.name)
     if not words:
         return call.add(READ, call.name)
     if call.name in {"watch", "hyperfine"} or (len(words) == 1 and " " in words[0].value):
@@ -157,7 +158,9 @@ def _arguments(call: "Call") -> "list[Word]":
     if call.stdin.kind == LISTING and call.stdin.paths:
         return [word.replace(is_glob=True) for word in call.stdin.paths]
     if call.stdin.kind == TEXT and UNKNOWN not in call.stdin.text:
-        return [Word(text, text) for text in call.stdin.text.split()[:100]]
+        whole = {"-0", "--null", "-d"} & set(call.texts)
+        texts = [call.stdin.text.strip("\n\0")] if whole else call.stdin.text.split()[:100]
+        return [Word(text, text) for text in texts]
     return [Word(UNKNOWN, "(from the pipe)")]
 
 
@@ -390,6 +393,10 @@ def run_in_cluster(call: "Call") -> Flow:
             return run_elsewhere(call, after, rule="kubectl.exec", is_remote=not is_local)
     elif words and words[0].value == "exec" and len(words) > 2:
         return run_elsewhere(call, words[2:], rule="kubectl.exec", is_remote=not is_local)
+    if words and words[0].value == "cp" and len(words) == 3 and ":" not in words[2].value:
+        from takeback.guard.programs.files import overwrite
+
+        return overwrite(call, [words[2]], rule="kubectl.cp")
     given = _own(call)
     if is_local:
         verb = words[0].value if words else ""
