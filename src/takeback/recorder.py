@@ -171,12 +171,6 @@ class Recorder(Pausing):
         """Hold the log while several things are recorded that belong together."""
         return self._work.held()
 
-    def mark_handled(self, session: str, event: str, request: str, *, tool: bool) -> None:
-        """An event of a hook, perhaps of a `tool`, left nothing else by which it counts once."""
-        said: dict[str, Json] = {"session": session, "event": event}
-        said |= {"tool": True} if tool else {}
-        self._record(events.HOOK_HANDLED, said, (), request)
-
     # -- turns -----------------------------------------------------------------------------
 
     def start_turn(

@@ -138,7 +138,7 @@ def test_the_loop_goes_on(tree: Path) -> None:
             assert await during(project.checkpoint()) > 10
             fill(tree, "new")
             assert await during(project.undo(turn)) > 10
-            assert await project._thread.call(threading.get_ident) != here
+            assert await project.run(threading.get_ident) != here
             beating.cancel()
         assert not texts(tree)
 
@@ -195,7 +195,7 @@ def test_a_cancelled_restore_is_done_or_is_not(tree: Path) -> None:
                 assert len(found) == 1, f"mixed after {beats} beats"
                 assert not list(tree.glob(".takeback-stage-*"))
                 states.extend(found)
-            assert (await project._thread.call(project.sync.verify)).problems == ()
+            assert (await project.run(project.sync.verify)).problems == ()
 
     asyncio.run(main())
     assert set(states) == {"old", "new"}
@@ -246,7 +246,11 @@ def test_arguments_are_those_of_the_sync_api() -> None:
     """Each method has the name of one of the sync class, and no argument that it does not have."""
     for name, sync in MIRRORED.items():
         for method, made in vars(getattr(aio, name)).items():
-            if method == "close_now" or method.startswith("_") or not inspect.isfunction(made):
+            if (
+                method in {"close_now", "run"}
+                or method.startswith("_")
+                or not inspect.isfunction(made)
+            ):
                 continue
             theirs = inspect.getattr_static(sync, method)
             if not isinstance(theirs, property):

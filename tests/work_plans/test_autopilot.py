@@ -1,4 +1,4 @@
-"""The example of plan steps: it works; killed while a step is undone, all is before or all after."""
+"""The example of plan steps works; killed while it undoes a step, all is before or all after."""
 
 import importlib.util
 import json

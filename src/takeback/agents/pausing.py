@@ -11,6 +11,10 @@ from takeback.ledger.journal import ALL_SESSIONS
 from takeback.model import words
 from takeback.model.reasons import Action
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from takeback.model.text.json_text import Json
+
 RUN_BY_US = ("run", "aider")
 """The agents of sessions that `takeback run` holds: the user starts them, so nothing is refused."""
 _SAFELY = FailingAs(TakebackError, "it could not be recorded")
@@ -39,6 +43,12 @@ class Pausing(SafePoints):
                 return False
             self._record(events.SESSION_RELEASED, {"session": id}, (), None)
         return True
+
+    def mark_handled(self, session: str, event: str, request: str, *, tool: bool) -> None:
+        """An event of a hook, perhaps of a `tool`, left nothing else by which it counts once."""
+        said: dict[str, Json] = {"session": session, "event": event}
+        said |= {"tool": True} if tool else {}
+        self._record(events.HOOK_HANDLED, said, (), request)
 
     def _named_session(self, session: "str | None") -> "tuple[int, str | None]":
         from takeback.history import references

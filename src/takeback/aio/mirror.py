@@ -2,12 +2,12 @@
 
 from functools import partial
 
-from takeback.aio.thread import Begun, Thread
+from takeback.aio.thread import Begun, P, T, Thread
 from takeback.work_plans.step import UNDO
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
     from types import TracebackType
     from typing import Any, Unpack
 
@@ -58,6 +58,10 @@ class AsyncProject:
     @property
     def id(self) -> str:
         return self.sync.id
+
+    async def run(self, do: "Callable[P, T]", *given: "P.args", **named: "P.kwargs") -> T:
+        """Run anything of the sync API in the project's thread: `run(project.sync.verify)`."""
+        return await self._thread.call(do, *given, **named)
 
     async def close(self) -> None:
         await self._thread.call(self.close_now)

@@ -15,7 +15,7 @@ from takeback.errors import (
 )
 from takeback.ledger.beyond.work_plans import UNDONE
 from takeback.model import reasons
-from takeback.model.participants import DATABASES, FILES, MEMORY, STAYS
+from takeback.model.participants import DATABASES, FILES, MEMORY, OTHER, STAYS
 from takeback.model.reasons import Action, Reason
 from takeback.model.words import DONE, FAILED, INTERRUPTED, RUNNING, STATUSES
 from takeback.work_plans.records import FAILING, Records, new_id
@@ -352,7 +352,7 @@ class WorkPlan:
 
     def _apply_undo(self, turns: "list[str]", because: str, *, databases: bool) -> "Report":
         """Plan, look whether the databases go along that shall, and do it."""
-        only = (FILES, MEMORY, DATABASES) if databases else (FILES, MEMORY)
+        only = (FILES, MEMORY, DATABASES, OTHER) if databases else (FILES, MEMORY)
         options: Applied = {"because": because, "yes": self._yes, "asker": self._session.id}
         for _ in range(_TRIES):
             plan = self._project.plan_undo(turns, only=only)
@@ -397,7 +397,7 @@ _at_work: "set[str]" = set()
 
 def _require_databases(plan: "Plan") -> None:
     """An error if a database that a step changed cannot go back with it."""
-    staying = [move for move in plan.moves if move.kind == DATABASES and move.how == STAYS]
+    staying = [move for move in plan.moves if move.kind != MEMORY and move.how == STAYS]
     if staying:
         named = ", ".join(f"`{move.name}`" for move in staying)
         raise ConflictError(
