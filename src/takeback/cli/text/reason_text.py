@@ -513,6 +513,10 @@ def _turns_of_others(facts: "Facts") -> str:
     return f"it takes back {count(len(facts['turns']), 'turn')} of other sessions"
 
 
+def _moves_participants(facts: "Facts") -> str:
+    return f"it also moves {shown(facts['names'], _MOST_NAMED)}, which is not in the files"
+
+
 def _others_at_work(facts: "Facts") -> str:
     return f"at work on these files now: {', '.join(facts['agents'])}"
 
@@ -590,6 +594,7 @@ _MADE: "dict[str, Callable[[Facts], str]]" = {
     reasons.OF_OTHERS: _of_others,
     reasons.TURNS_OF_OTHERS: _turns_of_others,
     reasons.OTHERS_AT_WORK: _others_at_work,
+    reasons.MOVES_PARTICIPANTS: _moves_participants,
     reasons.TAKEN_BACK: _taken_back,
     reasons.RESTORE_STUCK: _stuck,
     reasons.LISTENERS_WRONG: _listeners_wrong,
