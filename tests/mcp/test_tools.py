@@ -1,6 +1,7 @@
 """The tools of `takeback mcp`, through the SDK's own client, in both eras of the protocol."""
 
 import json
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -433,3 +434,15 @@ def test_a_file_that_says_call_apply_changes_nothing(
         found = served.by(agent, tool, **given)
         assert "no instructions" in found["about"]
     assert ((tree / "two.txt").read_text(), names(tree)) == before
+
+
+def test_calls_at_once_are_answered_one_by_one(served: Served, agent: Agent, tree: Path) -> None:
+    """A client may send several before it reads an answer."""
+    door = served.door()
+    calls: list[tuple[str, dict[str, str]]]
+    calls = [("status", {}), ("log", {}), ("checkpoint", {}), ("preview_undo", {})] * 4
+    with ThreadPoolExecutor(8) as pool:
+        answers = list(pool.map(lambda call: door.call(*call), calls))
+    assert not any(answer.is_error for answer in answers), [each.fields for each in answers]
+    assert names(tree) == {"one.txt", "two.txt"}
+    assert agent.stop() is not None

@@ -6,6 +6,7 @@ import takeback
 from cases import Work
 from takeback.model import reasons
 from takeback.model.history import RunningSession
+from takeback.model.participants import DATABASES, MOVES, STAYS, Move
 from takeback.model.plan import Conflict, Plan, PlannedChange, Remark
 from takeback.model.reasons import Reason
 from takeback.model.words import DELETE, UNDO
@@ -61,6 +62,9 @@ def test_everything_else_is_the_users_to_decide() -> None:
     assert codes(plan(kept=(mixed,))) == [reasons.OF_OTHERS]
     assert codes(plan(changes=(away,))) == [reasons.OUTSIDE_PROJECT]
     assert codes(plan(running=(running("x"),))) == [reasons.OTHERS_AT_WORK]
+    moves = (Move("shop", DATABASES, MOVES),)
+    assert codes(plan(moves=moves)) == [reasons.MOVES_PARTICIPANTS]
+    assert codes(plan(moves=(Move("shop", DATABASES, STAYS),))) == []
     assert codes(plan(), turns={"turn": "me", "other": "x"}) == [reasons.TURNS_OF_OTHERS]
 
 

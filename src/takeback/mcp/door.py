@@ -5,6 +5,7 @@ made anew under the lock.
 """
 
 import os
+import threading
 
 from takeback.agents.callers import find_caller
 from takeback.errors import (
@@ -48,6 +49,8 @@ class Door:
         self._home = home
         self._user_home = user_home
         self._voice = voice
+        self._alone = threading.Lock()
+        """A client may make several calls at once."""
 
     # -- calls -----------------------------------------------------------------------------
 
@@ -107,7 +110,8 @@ class Door:
     def _safely(self, answer: "Callable[[], Fields]") -> Answer:
         more = "Name paths, or ask for less at once."
         try:
-            fields = slim(answer())
+            with self._alone:
+                fields = slim(answer())
             assert isinstance(fields, dict), "the fields of an answer"
             return Answer(fit(fields, more))
         except TakebackError as problem:
@@ -198,19 +202,14 @@ class Door:
                 paths=said.get("paths", ()),
                 minutes=MINUTES_OF_AGENTS,
             )
-            return self._previewed(project, self._voice.plan(plan, self._masker(project)))
+            return _previewed(self._voice.plan(plan, self._masker(project)))
 
     def _preview_rollback(self, said: "dict[str, Any]") -> "Fields":
         with self._project() as project:
             plan = project.plan_rollback(
                 said["ref"], paths=said.get("paths", ()), minutes=MINUTES_OF_AGENTS
             )
-            return self._previewed(project, self._voice.plan(plan, self._masker(project)))
-
-    def _previewed(self, project: Project, plan: "Fields") -> "Fields":
-        del project
-        valid = f"nothing changed yet; apply works within {MINUTES_OF_AGENTS} minutes"
-        return {"about": AS_DATA, **plan, "next": valid}
+            return _previewed(self._voice.plan(plan, self._masker(project)))
 
     def _apply(self, said: "dict[str, Any]") -> "Fields":
         plan, because = said["plan"], said.get("because", "")
@@ -254,6 +253,11 @@ class Door:
             "folder": project.root,
             "next": "nothing changed; show the user this command, and why",
         }
+
+
+def _previewed(plan: "Fields") -> "Fields":
+    valid = f"nothing changed yet; apply works within {MINUTES_OF_AGENTS} minutes"
+    return {"about": AS_DATA, **plan, "next": valid}
 
 
 _ACTS: "dict[str, Callable[[Door, dict[str, Any]], Fields]]" = {

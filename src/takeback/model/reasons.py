@@ -101,6 +101,7 @@ OUTSIDE_PROJECT = "outside-project"
 OF_OTHERS = "of-others"
 TURNS_OF_OTHERS = "turns-of-others"
 OTHERS_AT_WORK = "others-at-work"
+MOVES_PARTICIPANTS = "moves-participants"
 
 # -- what was saved before a command that destroys ------------------------------------------------
 

@@ -6,6 +6,7 @@ say. Every path counts by who changed it since the state that the plan goes back
 
 from takeback.errors import DecisionNeededError
 from takeback.model import reasons
+from takeback.model.participants import STAYS
 from takeback.model.reasons import Action, Reason
 from takeback.model.value import path_text
 from takeback.model.words import PERHAPS, RESTORE, ROLLBACK, STEP, UNKNOWN, UNREPORTED
@@ -67,6 +68,9 @@ def _of_others(
     paths += tuple(each.path for each in plan.kept if each.reason.code not in _STAYS_ANYWAY)
     if paths:
         yield Reason(reasons.OF_OTHERS, paths=paths)
+    names = tuple(each.name for each in plan.moves if each.how != STAYS)
+    if names:
+        yield Reason(reasons.MOVES_PARTICIPANTS, names=names)
     others = tuple(id for id, its in turns.items() if its != session)
     if others:
         yield Reason(reasons.TURNS_OF_OTHERS, turns=others)

@@ -87,7 +87,9 @@ class Restorer(SafePoints):
 
     def plan_again(self, id: str) -> Plan:
         """A plan that was shown, made anew; an error if it is not the same any more."""
+        self._ledger.journal.require_sound()
         preview = self._ledger.plans.get(id, time.time_ns())
+        self._capture_beside(preview.description)
         shut = Shut(self._work.rules.open_root())
         try:
             plan, _ = self._planned(preview.description, self._safety(), shut)

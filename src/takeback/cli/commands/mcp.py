@@ -13,6 +13,7 @@ from takeback.cli.parser import HIDDEN, Arguments, Command
 from takeback.cli.screen import title
 from takeback.cli.text import action_text, now_text, plan_text, reason_text, turn_text
 from takeback.model.history import RecordedTurn
+from takeback.model.participants import STAYS
 from takeback.model.text.json_text import path_fields
 from takeback.model.words import REDO, ROLLBACK, UNDO
 
@@ -52,7 +53,7 @@ COMMAND = Command(
 _DOING = {UNDO: "Take back", REDO: "Put back", ROLLBACK: "Roll back to"}
 _MOST_PATHS = 10
 _LONGEST_REASON = 200
-_NOT_TOLD = ("base", "tree", "cursor", "authors", "check", "effects", "conversations")
+_NOT_TOLD = ("base", "tree", "cursor", "authors", "check", "conversations")
 """Fields that are for programs only."""
 
 
@@ -153,6 +154,7 @@ def question(plan: "Plan", because: str, masker: "Masker") -> str:
     lines += [f"! {reason(each, masker)}" for each in plan.doubts]
     own = plan_text.own_edits(plan)
     lines += [f"! {own}"] if own else []
+    lines += [f"! also moves {each.name}" for each in plan.moves if each.how != STAYS]
     lines += [f"! {each.agent} is working on these files" for each in plan.running]
     if because:
         lines.append(f'The agent says: "{title(masker.words(because))[:_LONGEST_REASON]}"')

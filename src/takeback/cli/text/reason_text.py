@@ -494,25 +494,19 @@ def _outside_changes(facts: "Facts") -> str:
     return f"this also changes {files} outside the project: {shown(paths, _MOST_NAMED)}"
 
 
-def _in_conflict(facts: "Facts") -> str:
-    return f"in conflict with what others changed since: {shown(facts['paths'], _MOST_NAMED)}"
+_FOR_THE_USER = {
+    reasons.IN_CONFLICT: "in conflict with what others changed since: {}",
+    reasons.OUTSIDE_PROJECT: "outside the project: {}",
+    reasons.OF_OTHERS: "you or other sessions changed {}, too",
+    reasons.TURNS_OF_OTHERS: "it takes back turns of other sessions: {}",
+    reasons.OTHERS_AT_WORK: "at work on these files now: {}",
+    reasons.MOVES_PARTICIPANTS: "it also moves {}, which is not in the files",
+}
 
 
-def _outside_project(facts: "Facts") -> str:
-    return f"outside the project: {shown(facts['paths'], _MOST_NAMED)}"
-
-
-def _of_others(facts: "Facts") -> str:
-    paths = facts["paths"]
-    return f"you or other sessions changed {shown(paths, _MOST_NAMED)}, too"
-
-
-def _turns_of_others(facts: "Facts") -> str:
-    return f"it takes back {count(len(facts['turns']), 'turn')} of other sessions"
-
-
-def _others_at_work(facts: "Facts") -> str:
-    return f"at work on these files now: {', '.join(facts['agents'])}"
+def _naming(text: str) -> "Callable[[Facts], str]":
+    """A sentence that names the only fact that there is."""
+    return lambda facts: text.format(shown(next(iter(facts.values())), _MOST_NAMED))
 
 
 def _uncovered_changed(facts: "Facts") -> str:
@@ -583,11 +577,7 @@ _MADE: "dict[str, Callable[[Facts], str]]" = {
     reasons.UNKNOWN_AUTHOR: _unknown_author,
     reasons.OUTSIDE_CHANGES: _outside_changes,
     reasons.OUTSIDE_STAYS: _outside_stays,
-    reasons.IN_CONFLICT: _in_conflict,
-    reasons.OUTSIDE_PROJECT: _outside_project,
-    reasons.OF_OTHERS: _of_others,
-    reasons.TURNS_OF_OTHERS: _turns_of_others,
-    reasons.OTHERS_AT_WORK: _others_at_work,
+    **{code: _naming(text) for code, text in _FOR_THE_USER.items()},
     reasons.TAKEN_BACK: _taken_back,
     reasons.RESTORE_STUCK: _stuck,
     reasons.LISTENERS_WRONG: _listeners_wrong,
