@@ -134,3 +134,20 @@ def test_a_database_that_was_captured_as_a_file_stays(tree: Path, home: Path) ->
         project.rollback("@~2", paths=["page.html"], yes=True)
         assert (tree / "page.html").read_text() == "one"
         assert (tree / "app.db").read_bytes() == before
+
+
+def test_the_settings_count_for_the_tree_at_once(tree: Path, home: Path) -> None:
+    """A database that is added is left to its participant, and captured as a file no more."""
+    database = SqliteFile(tree / "app.db", "DELETE")
+    with takeback.open(tree, home=home) as project:
+        turn(project, "one", tree, database)
+        assert not project.checkpoint().left_out
+        project.upkeep.add_participant(
+            "app", {"type": "sqlite", "path": str(database.path)}, user=False
+        )
+        reader = sqlite3.connect(database.path, isolation_level=None)
+        turn(project, "two", tree, database)
+        assert [each.path for each in project.checkpoint().left_out] == ["app.db"]
+        project.undo()
+        assert reader.execute("SELECT note FROM notes").fetchall() == [("one",)]
+        reader.close()

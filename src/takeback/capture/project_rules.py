@@ -306,6 +306,10 @@ class ProjectRules:
         """Leave the files of a registered participant to it, where they are in the tree."""
         self._held |= dict.fromkeys(self._inside(getattr(participant, "files", ())))
 
+    def reload_participants(self) -> None:
+        """Read them from the settings again when they are next needed."""
+        self._held_by_settings = None
+
     def _files_held(self) -> "tuple[bytes, ...]":
         """The files in the tree that are of participants: swapped, they would be torn."""
         if self._held_by_settings is None:
