@@ -67,8 +67,8 @@ def test_a_server_with_an_open_sqlite_database_goes_on(
         project.rollback("@~1", yes=True)
         assert server.notes() == ["one"]
         left_out = {path.path: path.reason for path in project.checkpoint().left_out}
-        names = {"app.db", "app.db-wal", "app.db-shm"} if mode == "WAL" else {"app.db"}
-        assert left_out == (dict.fromkeys(names, "participant") if place == "inside" else {})
+        assert left_out == ({"app.db": "participant"} if place == "inside" else {})
+        assert project.checkpoint().changed == 0, "its log and its journal are not even listed"
 
 
 def test_a_server_with_a_postgres_pool_goes_on(tree: Path, home: Path, url: str) -> None:
@@ -134,3 +134,20 @@ def test_a_database_that_was_captured_as_a_file_stays(tree: Path, home: Path) ->
         project.rollback("@~2", paths=["page.html"], yes=True)
         assert (tree / "page.html").read_text() == "one"
         assert (tree / "app.db").read_bytes() == before
+
+
+def test_the_settings_count_for_the_tree_at_once(tree: Path, home: Path) -> None:
+    """A database that is added is left to its participant, and captured as a file no more."""
+    database = SqliteFile(tree / "app.db", "DELETE")
+    with takeback.open(tree, home=home) as project:
+        turn(project, "one", tree, database)
+        assert not project.checkpoint().left_out
+        project.upkeep.add_participant(
+            "app", {"type": "sqlite", "path": str(database.path)}, user=False
+        )
+        reader = sqlite3.connect(database.path, isolation_level=None)
+        turn(project, "two", tree, database)
+        assert [each.path for each in project.checkpoint().left_out] == ["app.db"]
+        project.undo()
+        assert reader.execute("SELECT note FROM notes").fetchall() == [("one",)]
+        reader.close()

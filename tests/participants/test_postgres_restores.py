@@ -200,6 +200,9 @@ def test_a_dump_takes_what_did_not_change_from_the_store(url: str, tmp_path: Pat
         ({"url": "postgresql://me:secret@localhost/app"}, "holds a password"),
         ({"url": "postgresql://db.example.org/app"}, "on another machine, `db.example.org`"),
         ({"url": "host=127.0.0.1,10.0.0.1 dbname=app"}, "on another machine, `10.0.0.1`"),
+        ({"url": "postgresql://me@[2001:db8::1]:5432/app"}, "on another machine"),
+        ({"url": "postgresql:///app?host=db.example.org"}, "on another machine"),
+        ({"url": "host=localhost password=secret dbname=app"}, "holds a password"),
         ({"url": "nonsense of somebody"}, "cannot be read"),
         ({"url": ""}, "needs the address"),
         ({"url": "dbname=app", "password": "x"}, "unknown setting `password`"),
@@ -209,6 +212,9 @@ def test_what_is_refused_in_settings(options: dict[str, object], told: str) -> N
     """A password, and another machine that nobody allowed."""
     with pytest.raises(UsageError, match=told):
         configured("app", options).require_usable()
+    if "on another machine" in told:
+        with pytest.raises(UsageError, match=told):
+            configured("app", options)  # which a door asks before it stores anything
     configured("app", {"url": "postgresql://db.example.org/app", "remote": True}).require_usable()
 
 
@@ -245,3 +251,20 @@ def test_the_driver_is_loaded_when_it_is_needed() -> None:
         "assert 'psycopg' not in sys.modules\n"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "postgresql:///app",
+        "postgresql://me@localhost:5433,127.0.0.1/app",
+        "postgresql://me@[::1]/app",
+        "postgresql://%2Fvar%2Frun%2Fpostgresql/app",
+        "postgresql:///app?host=/var/run/postgresql",
+        "host=/tmp dbname=app",
+        "service=app",
+    ],
+)
+def test_this_machine_is_not_refused(url: str) -> None:
+    """A socket, the loopback, and what a service file may say."""
+    configured("app", {"url": url}).require_usable()

@@ -37,6 +37,9 @@ REBUILDABLE = frozenset(
 )  # fmt: skip
 
 
+_PASSING = (b"-wal", b"-shm", b"-journal")
+
+
 class Limits:
     """The limits of one project; `Limits()` has the defaults."""
 
@@ -77,6 +80,8 @@ class LimitRules:
         self.file_limit = limits.file
         self._names = limits.rebuildable
         self._held = frozenset(held)
+        self.passing = frozenset(path for path in held if path.endswith(_PASSING))
+        """What SQLite makes beside a participant's database and deletes again: not even listed."""
         self._held_names = frozenset(path.rsplit(b"/", 1)[-1] for path in held)
         self._was_captured = was_captured
         self._read_tracked = tracked
@@ -170,7 +175,7 @@ def _names(value: object) -> "list[bytes]":
     return [os.fsencode(name) for name in value]
 
 
-DATABASE_FILES = ("", "-wal", "-shm", "-journal")
+DATABASE_FILES = ("", *map(os.fsdecode, _PASSING))
 """How the names of the files of a SQLite database end."""
 
 _STAMPS = 16
@@ -305,6 +310,10 @@ class ProjectRules:
     def hold(self, participant: object) -> None:
         """Leave the files of a registered participant to it, where they are in the tree."""
         self._held |= dict.fromkeys(self._inside(getattr(participant, "files", ())))
+
+    def reload_participants(self) -> None:
+        """Read them from the settings again when they are next needed."""
+        self._held_by_settings = None
 
     def _files_held(self) -> "tuple[bytes, ...]":
         """The files in the tree that are of participants: swapped, they would be torn."""

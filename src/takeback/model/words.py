@@ -95,7 +95,7 @@ EXPLAINED = {
     STORE: "Takeback's own store",
     ANOTHER_PROJECT: "has a history of its own",
     FORGOTTEN: "deleted from the history by `forget`",
-    PARTICIPANT: "a database that moves with the files by itself, as a participant",
+    PARTICIPANT: "a database that moves with the files as a participant",
 }
 
 

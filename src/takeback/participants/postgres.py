@@ -190,7 +190,7 @@ def configured(name: str, options: "Mapping[str, object]") -> PostgresDatabase:
     seconds = options.get("seconds", SECONDS)
     if not isinstance(remote, bool) or not isinstance(seconds, int | float) or seconds <= 0:
         raise UsageError(f"`participants.{name}`: `remote` is true or false, `seconds` a number")
-    glance(url)
+    glance(url, remote=remote)
     return PostgresDatabase(
         name,
         url,

@@ -29,6 +29,7 @@ SECONDS = 5.0
 LARGEST = 200 * 1024 * 1024
 """Bytes of a database that is dumped."""
 
+_HOSTS = re.compile(r"://(?:[^/@]*@)?([^/?]*)|\bhost(?:addr)?\s*=\s*([^\s&]+)")
 _PASSWORD = re.compile(r"://[^/@]*:[^/@]+@|\bpassword\s*=")
 _MAINTENANCE = "postgres"
 _CONNECT_SECONDS = 5
@@ -302,10 +303,17 @@ def require_near(url: str, *, remote: bool) -> None:
                 raise _far(host)
 
 
-def glance(url: str) -> None:
-    """Refuse a password that stands in an address, without loading the driver."""
+def glance(url: str, *, remote: bool) -> None:
+    """Refuse what an address shows without the driver; that reads it all when it connects."""
     if _PASSWORD.search(url):
         raise _secret()
+    if remote:
+        return
+    for match in _HOSTS.finditer(url):
+        for host in (match[1] or match[2] or "").split(","):
+            name = host if host.startswith("[") else host.partition(":")[0]
+            if name and not is_near(name.strip("[]").replace("%2F", "/"), ""):
+                raise _far(name)
 
 
 def _secret() -> UsageError:

@@ -153,7 +153,7 @@ class SqliteDatabase:
             self._copy_out(copy)
             if sqlite_copy.is_blank(copy):
                 return _NONE
-            how = "wal" if sqlite_copy.uses_wal(self._path) else "rollback"
+            how = "wal" if sqlite_copy.uses_wal(copy) else "rollback"
             return f"sqlite {how} {shelf.put(sqlite_copy.pieces(copy))}"
 
         return self._in_file(store)

@@ -52,11 +52,12 @@ def copy_out(path: str, copy: str, patience: float) -> None:
     try:
         target.execute("PRAGMA synchronous = OFF")
         target.execute("PRAGMA journal_mode = OFF")
+        has_log = os.path.exists(path + "-wal")
         try:
-            _copy(opened(path, "ro", patience), target, patience)
+            # Who only reads leaves an empty log behind if there was none, and no log to repair.
+            _copy(opened(path, "ro" if has_log else "rw", patience), target, patience)
         except DatabaseError:
-            # What another program left needs repair first, and that is to write.
-            _copy(opened(path, "rw", patience), target, patience)
+            _copy(opened(path, "rw" if has_log else "ro", patience), target, patience)
     except Locked:
         raise locked(path) from None
     except DatabaseError as problem:
@@ -106,15 +107,10 @@ def is_blank(copy: str) -> bool:
     return is_one_page and not any(head[60:64] + head[68:72] + head[103:105])
 
 
-def uses_wal(path: str) -> bool:
-    """Whether the database logs its transactions ahead."""
-    source = opened(path, "ro")
-    try:
-        return bool(source.execute("PRAGMA journal_mode").fetchone()[0] == "wal")
-    except DatabaseError:
-        return False
-    finally:
-        source.close()
+def uses_wal(copy: str) -> bool:
+    """Whether the database that was copied logs its transactions ahead."""
+    with open(copy, "rb") as file:
+        return file.read(20)[18:] == _WAL
 
 
 def write_copy(copy: str, content: "Iterable[bytes]", *, wal: bool) -> None:

@@ -32,6 +32,8 @@ def is_settled(path: str) -> bool:
             found = os.stat(path + end)
         except OSError:
             continue
+        if end and not found.st_size:
+            continue  # its first byte changes the stamps
         newest = found.st_mtime_ns if end else max(found.st_mtime_ns, found.st_ctime_ns)
         if not newest < now - _SETTLED or (end == "-journal" and found.st_size):
             return False

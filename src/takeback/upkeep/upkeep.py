@@ -112,6 +112,7 @@ class Upkeep:
         self._settings().set_participant(name, stored, user=user)
         with self._work.held():
             self._work.participants.reload()
+            self._work.rules.reload_participants()
             self._work.participants.capture()
         return next(each for each in self.participants() if each["name"] == name)
 
@@ -125,6 +126,7 @@ class Upkeep:
         with self._work.held():
             self._work.participants.drop(name)
             self._work.participants.reload()
+            self._work.rules.reload_participants()
             if name in self._work.rules.participants():
                 raise UsageError(
                     f"`{name}` is in the settings of all your projects", hint="add `--user`"

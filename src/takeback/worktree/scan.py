@@ -382,6 +382,9 @@ class Scan:
             listed = sorted(map(os.fsencode, os.listdir(fd)))
             if folder.parent is None:
                 listed = [name for name in listed if not is_stage(name)]
+            if self._rules.passing:
+                passing = self._rules.passing
+                listed = [name for name in listed if folder.path_of(name) not in passing]
         except OSError as problem:
             self._cannot_enter(folder, problem)
             return None
