@@ -50,11 +50,13 @@ def work_in(tree: Path) -> None:
     (tree / "ignored").write_text("ignored\n")
 
 
-def run_printed(place: Place, said: str) -> None:
-    """Run each command that an undo printed."""
-    for command in said.split("`")[1::2]:
-        if command.split()[0] in ("git", "cp", "mkdir"):
-            subprocess.run(["sh", "-ec", command], cwd=place.tree, check=True, capture_output=True)
+def undo(place: Place) -> None:
+    """Undo, then run each command that it prints."""
+    for stays in place.told("undo", "--yes")["stays"]:
+        for command in stays["text"].split("`")[1::2]:
+            if command.split()[0] in ("git", "cp", "mkdir"):
+                run = ["sh", "-ec", command]
+                subprocess.run(run, cwd=place.tree, check=True, capture_output=True)
 
 
 def test_what_find_deletes_comes_back(place: Place) -> None:
@@ -80,7 +82,7 @@ def test_what_find_deletes_comes_back(place: Place) -> None:
     assert not (tree / "big.bin").exists()
     assert not (tree / ".git").exists()
     assert not notes.exists()
-    run_printed(place, place.takeback("undo", "--yes"))
+    undo(place)
     assert (notes / "deep" / "a").read_bytes() == b"a note\n"
     assert state(tree) == before
 
@@ -110,5 +112,5 @@ def test_what_git_destroys_comes_back(command: str, place: Place) -> None:
     before = state(tree)
     client.prompt(place.model.plays("tidy up", client.shell(command)))
     assert state(tree) != before
-    run_printed(place, place.takeback("undo", "--yes"))
+    undo(place)
     assert state(tree) == before
