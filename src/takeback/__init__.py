@@ -4,7 +4,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     import os
     from collections.abc import Callable
-    from typing import Any, Unpack
+    from typing import Any, ParamSpec, TypeVar, Unpack
 
     from takeback.errors import (
         BlockedError,
@@ -45,6 +45,7 @@ if TYPE_CHECKING:
         RecordedTurn,
         Relapse,
     )
+    from takeback.model.participants import Mutation
     from takeback.model.plan import Plan, PlannedChange, Remark, Report
     from takeback.model.results import (
         Checkpoint,
@@ -56,6 +57,7 @@ if TYPE_CHECKING:
         Verification,
     )
     from takeback.participants.memory import HowKept
+    from takeback.participants.mutations import Way
     from takeback.ports import Participant
     from takeback.project import Project
     from takeback.session import Session, Step, Turn
@@ -64,6 +66,8 @@ if TYPE_CHECKING:
 
     __version__: str
     AnyPath = str | bytes | os.PathLike[str] | os.PathLike[bytes]
+    P = ParamSpec("P")
+    R = TypeVar("R")
 
 __all__ = (
     "Author",
@@ -118,8 +122,10 @@ __all__ = (
     "UsageError",
     "Verification",
     "WorkPlan",
+    "inverse",
     "memory",
     "open",
+    "tool",
 )
 
 _PLACES = {
@@ -168,6 +174,35 @@ def memory(
     if read is not None and write is not None:
         return ObjectMemory(name, read, write, **options)
     return of_object(target, name, options)
+
+
+def inverse(
+    name: str,
+    act: "Callable[[Mutation], object]",
+    *,
+    read: "Callable[[str], object] | None" = None,
+    redo: "Callable[[Mutation], object] | None" = None,
+) -> "Way":
+    """An inverse by name, for `project.register`: each program that has it can run it."""
+    from takeback.participants.mutations import Way
+
+    return Way(name, act, read, redo)
+
+
+def tool(
+    *,
+    inverse: "Callable[[Mutation], object]",
+    read: "Callable[[str], object] | None" = None,
+    redo: "Callable[[Mutation], object] | None" = None,
+) -> "Callable[[Callable[P, R]], Callable[P, R]]":
+    """Record each call of a function inside a turn, so that an undo can run `inverse`.
+
+    It gets the `Mutation`: its `key`, what was `given` as [positional, named] arguments, and
+    `after`, what the call returned, as far as these are JSON.
+    """
+    from takeback.participants import mutations
+
+    return mutations.tool(inverse=inverse, read=read, redo=redo)
 
 
 def __dir__() -> "list[str]":

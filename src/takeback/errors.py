@@ -52,6 +52,7 @@ IN_PYTHON = {
     "continue-forgetting": "`project.continue_forgetting()` resumes it",
     "decide": "`decide=` takes 'keep-mine', 'take-back', 'markers' or 'skip-conflicts', or a dict "
     "of them by path",
+    "decide-stays": "`decide='keep-mine'` leaves it as it is",
     "diff": "`project.compare('@')` lists what differs",
     "diff-since": "`project.compare({ref!r})` lists what differs between then and now",
     "doctor": "`takeback doctor`, in a shell, shows what is wrong",

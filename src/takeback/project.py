@@ -34,6 +34,7 @@ if TYPE_CHECKING:
         Verification,
     )
     from takeback.model.tree import Entry
+    from takeback.participants.mutations import Way
     from takeback.ports import Participant, Progress
     from takeback.recorder import Recorder
     from takeback.session import Session
@@ -436,10 +437,11 @@ class Project(Rooms):
         what = rollback_to(ref, session, paths, only)
         return self._carry_out(inside, lambda restorer: restorer.carry_out(what, **options))
 
-    def register(self, participant: "Participant") -> None:
+    def register(self, participant: "Participant | Way") -> None:
         """Let state beside the files move with them, as long as this project is open here."""
         with FailingAs(TakebackError, "nothing was registered"), self.workspace.held():
             self.workspace.participants.register(participant)
+            self.workspace.rules.hold(participant)
 
     def retry_participants(self, name: str = "") -> "tuple[Reason, ...]":
         """Repeat what restores decided about participants and could not do; what became of it."""

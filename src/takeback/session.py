@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from takeback.model.plan import Report
     from takeback.model.results import Checkpoint
     from takeback.participants.memory import SessionMemory
+    from takeback.participants.mutations import Inverse, Read
     from takeback.project import Project
     from takeback.recorder import Recorder
     from takeback.work_plans.plan import WorkPlan
@@ -169,6 +170,7 @@ class _Work:
         self._project = project
         self._inside = inside
         self._record_end = record_end
+        self._token: object = None
         self.id = id
 
     def __repr__(self) -> str:
@@ -234,6 +236,48 @@ class _Work:
                 raise harness.refused(work, decision, turn)
         return Step(self._recorder, self._project, id, turn, given)
 
+    def mutate(
+        self,
+        target: str,
+        before: object,
+        after: object,
+        *,
+        inverse: "str | Inverse",
+        read: "Read | None" = None,
+        redo: "Inverse | None" = None,
+        key: str = "",
+    ) -> str:
+        """Record that the application's state at `target` went from `before` to `after`; its key.
+
+        An undo calls `inverse` with the `Mutation`, the newest first, each once by its key. `read`
+        tells what a target is now: one that is not as it was left is a conflict. `redo` does it
+        again. A name in the place of `inverse` means one that was registered: `takeback.inverse`.
+        """
+        from takeback.participants import mutations
+
+        work, name = self._project.workspace, mutations.name_of(inverse)
+        if not isinstance(inverse, str):
+            work.participants.ways.add(name, mutations.Way(name, inverse, read, redo))
+        turn = self._inside[0]
+        with work.held():
+            return mutations.record(work.ledger, turn, target, before, after, name, key=key)
+
+    def begin_mutation(self, name: str, given: object) -> str:
+        """A tool is about to be called; for `takeback.tool`."""
+        from takeback.participants import mutations
+
+        work = self._project.workspace
+        with work.held():
+            return mutations.begin(work.ledger, self._inside[0], name, given)
+
+    def end_mutation(self, key: str, state: str, found: object = None) -> None:
+        """A tool returned; for `takeback.tool`."""
+        from takeback.participants import mutations
+
+        work = self._project.workspace
+        with work.held():
+            mutations.end(work.ledger, key, state, found)
+
     def effect(
         self,
         kind: str,
@@ -270,9 +314,15 @@ class _Work:
         self._record_end(self.id, status, ended=_nanoseconds(ended_at), request=request)
 
     def __enter__(self) -> "Self":
+        from takeback.participants.at_work import at_work
+
+        self._token = at_work.set(self)
         return self
 
     def __exit__(self, kind: object, problem: "BaseException | None", trace: object) -> None:
+        from takeback.participants.at_work import leave
+
+        leave(self._token)
         _close(problem, lambda: self.end(_status(problem)))
 
 

@@ -72,8 +72,10 @@ PUBLIC = (
     "UsageError",
     "Verification",
     "WorkPlan",
+    "inverse",
     "memory",
     "open",
+    "tool",
 )
 
 

@@ -268,10 +268,7 @@ class Ledger(Beyond):
     # -- reading ---------------------------------------------------------------------------
 
     def has_journal(self) -> bool:
-        """Whether a restore of the line is under way, or was when its process died.
-
-        Each checkpoint asks.
-        """
+        """Whether a restore of the line is under way, or was; each checkpoint asks."""
         query = "SELECT 1 FROM journal WHERE line = ? LIMIT 1"
         return self._reader.has(query, (self._reader.line,))
 

@@ -49,6 +49,8 @@ class Move(Value):
 
 MEMORY_NAME = "memory."
 """How the names of the memories of sessions begin; the id of the session follows."""
+MUTATION_NAME = "mutation."
+"""How the names of mutations begin; the key follows."""
 EVERY = (FILES, CONVERSATION, MEMORY, DATABASES, OTHER)
 """What `--only` takes."""
 
@@ -64,3 +66,21 @@ class Captured(Value):
     before: str
     after: str
     problem: str = ""
+
+
+class Mutation(Value):
+    """What an agent did to the application: a `target` that was `before`, and is `after` it.
+
+    `key` is its own: an inverse that is called twice with one key must act once. `given` is what
+    the tool was called with, as [positional, named], if it was a tool.
+    """
+
+    key: str
+    turn: str
+    target: str
+    before: object
+    after: object
+    given: object = None
+    inverse: str = ""
+    state: str = ""
+    event: int = 0

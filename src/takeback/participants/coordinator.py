@@ -21,7 +21,14 @@ from takeback.ledger.beyond.participants import (
 from takeback.ledger.events import NewEvent, pack_facts
 from takeback.ledger.journal import STAGING
 from takeback.model import reasons
-from takeback.model.participants import AFTERWARDS, KINDS, LONGEST_TOKEN, MEMORY_NAME, MOVES
+from takeback.model.participants import (
+    AFTERWARDS,
+    KINDS,
+    LONGEST_TOKEN,
+    MEMORY_NAME,
+    MOVES,
+    MUTATION_NAME,
+)
 from takeback.model.reasons import Action, Reason
 from takeback.participants.shelf import ParticipantShelf, Taken
 
@@ -36,6 +43,7 @@ if TYPE_CHECKING:
     from takeback.ledger.ledger import Ledger
     from takeback.model.participants import Difference, Move
     from takeback.model.text.json_text import Json
+    from takeback.participants.mutations import Way, Ways
     from takeback.ports import Participant
     from takeback.store import Store
 
@@ -63,6 +71,7 @@ class Participants:
         self._configured: dict[str, Participant] | None = None
         self._registered: dict[str, Participant] = {}
         self._shelves: dict[str, ParticipantShelf] = {}
+        self._ways: Ways | None = None
         self.problems: dict[str, str] = {}
         """Why a participant of the settings cannot take part, by its name."""
 
@@ -78,8 +87,14 @@ class Participants:
 
     # -- who takes part --------------------------------------------------------------------
 
-    def register(self, participant: "Participant") -> None:
-        """Let one take part as long as this process has the project open."""
+    def register(self, participant: "Participant | Way") -> None:
+        """Let one take part as long as this process has the project open; or know an inverse."""
+        from takeback.participants.mutations import Way
+
+        if isinstance(participant, Way):
+            self.ways.add(participant.name, participant)
+            self.go_on(WAITS)
+            return
         require_name(participant.name)
         if participant.kind not in KINDS:
             raise UsageError(
@@ -93,6 +108,8 @@ class Participants:
             )
         self._registered[participant.name] = participant
         self._attach(participant)
+        # What was decided while no program had it is done now.
+        self.go_on(name=participant.name)
 
     def release(self, name: str) -> None:
         """Let a registered one take part no more."""
@@ -105,7 +122,28 @@ class Participants:
 
     def find(self, name: str) -> "Participant | None":
         """The participant with a name, if this process reaches it."""
+        if name.startswith(MUTATION_NAME):
+            return self._mutation(name.removeprefix(MUTATION_NAME))
         return self.all().get(name)
+
+    def _mutation(self, key: str) -> "Participant | None":
+        """A mutation, if this process knows how it goes back."""
+        from takeback.participants.mutations import MutationMove
+
+        found = self.ledger.mutations.find(key)
+        way = self.ways.find(found.inverse) if found is not None else None
+        if found is None or way is None:
+            return None
+        return MutationMove(found, way, lambda: self.ledger)
+
+    @property
+    def ways(self) -> "Ways":
+        """The inverses that this process knows."""
+        if self._ways is None:
+            from takeback.participants.mutations import Ways
+
+            self._ways = Ways()
+        return self._ways
 
     def is_configured(self, name: str) -> bool:
         """Whether every process of the user reaches a participant."""
@@ -383,11 +421,22 @@ class Together:
 
         Whether it is in the log what became of each; else whoever takes the lock next finds out.
         """
+        rest = [move for move in self._outer if move.how == AFTERWARDS]
+        # What moves together is recorded together, all else one by one: an inverse that ran and
+        # is recorded never runs again.
+        recorded = self._commit_all(self._inner)
+        for move in rest:
+            recorded = self._commit_all([move]) and recorded
+        return recorded
+
+    def _commit_all(self, moves: "Sequence[Move]") -> bool:
         told: list[Json] = []
-        for move in sorted(self._outer, key=lambda move: move.how != MOVES):
+        for move in moves:
             problem = self._commit(move)
             self.outcomes[move.name] = problem
             told.append([move.name, FAILED if problem else DONE, problem])
+        if not told:
+            return True
         try:
             self._all.note(self._restore, told)
         except (TakebackError, DatabaseError, OSError):
@@ -458,7 +507,7 @@ class Guarded:
 
 def require_name(name: str) -> None:
     """An error for what cannot be the name of a participant."""
-    is_own = name.startswith(MEMORY_NAME)
+    is_own = name.startswith((MEMORY_NAME, MUTATION_NAME))
     if not name or len(name) > _LONGEST_NAME or not _SIGNS.issuperset(name) or is_own:
         raise UsageError(
             f"`{name[:_LONGEST_NAME]}` cannot be the name of a participant",

@@ -6,23 +6,28 @@ and the undo of a rollback, bring each back to what the safety capture held.
 """
 
 from takeback.errors import ParticipantError
+from takeback.ledger.beyond.mutations import APPLIED, BEGUN, INVERTED
 from takeback.ledger.beyond.participants import DONE as IS_DONE
 from takeback.ledger.beyond.participants import NOW
 from takeback.model import reasons
 from takeback.model.participants import (
     AFTERWARDS,
+    CONFLICTS,
     EVERY,
     KINDS,
     MEMORY,
     MEMORY_NAME,
     MOVES,
+    MUTATION_NAME,
+    OTHER,
     STAYS,
     Difference,
     Move,
 )
 from takeback.model.reasons import Action, Reason
 from takeback.model.value import Value
-from takeback.model.words import REDO, ROLLBACK, UNDO
+from takeback.model.words import KEEP_MINE, REDO, ROLLBACK, SKIP, UNDO
+from takeback.participants.coordinator import Guarded
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -31,6 +36,7 @@ if TYPE_CHECKING:
     from takeback.ledger.beyond.participants import MoveRow, TokenRow
     from takeback.ledger.ledger import Ledger
     from takeback.ledger.sessions import TurnRow
+    from takeback.model.participants import Mutation
     from takeback.model.plan import Description, Plan
     from takeback.participants.coordinator import Participants
 
@@ -64,7 +70,72 @@ class Moving:
         for name, row in sorted(self._ledger.participants.at().items()):
             if row.kind in kinds:
                 found += self._of(name, row, plan)
+        if OTHER in kinds and self._ledger.mutations.has_any():
+            found += self._mutations(what, plan)
         return tuple(found)
+
+    # -- the application's state ---------------------------------------------------------------
+
+    def _mutations(self, what: "Description", plan: "Plan") -> "Iterator[Move]":
+        """The inverses that run, the newest mutation first; for a redo the oldest."""
+        if plan.verb == ROLLBACK:
+            chosen = self._ledger.mutations.since(plan.cursor)
+        elif plan.verb == REDO or not plan.turns:
+            chosen = self._inverted(plan)
+        else:
+            chosen = self._ledger.mutations.of_turns(plan.turns)
+        wanted = INVERTED if plan.verb == REDO else APPLIED
+        if plan.verb != REDO and not plan.turns and plan.verb != ROLLBACK:
+            wanted = INVERTED
+        own, there = {each.key for each in chosen}, dict[str, object]()
+        for each in chosen if wanted == APPLIED else reversed(chosen):
+            if each.state == BEGUN:
+                yield self._of_mutation(each, STAYS, Reason(reasons.STATE_UNKNOWN))
+            elif each.state == wanted:
+                is_left = isinstance(what.decide, str) and what.decide in (KEEP_MINE, SKIP)
+                move = self._planned(each, own, there, forward=wanted == INVERTED)
+                yield move.replace(how=STAYS) if is_left and move.how == CONFLICTS else move
+
+    def _inverted(self, plan: "Plan") -> "list[Mutation]":
+        """The mutations that the restore which is reversed took back, the newest first."""
+        row = self._ledger.stack.find(plan.restore) if plan.restore else None
+        if row is None:
+            return []
+        moves = self._ledger.participants.moves_of(row.number)
+        keys = [
+            m.name.removeprefix(MUTATION_NAME) for m in moves if m.name.startswith(MUTATION_NAME)
+        ]
+        found = [self._ledger.mutations.find(key) for key in keys]
+        known = [each for each in found if each is not None]
+        return sorted(known, key=lambda each: -each.event)
+
+    def _planned(
+        self, mutation: "Mutation", own: "set[str]", there: "dict[str, object]", *, forward: bool
+    ) -> Move:
+        """What becomes of a mutation; `there` is what targets will be by then."""
+        way, target = self._participants.ways.find(mutation.inverse), mutation.target
+        if way is None:
+            return self._of_mutation(mutation, STAYS, Reason(reasons.NO_INVERSE))
+        if forward and way.redo is None:
+            return self._of_mutation(mutation, STAYS, Reason(reasons.NO_REDO))
+        before, after = mutation.before, mutation.after
+        left, becomes = (before, after) if forward else (after, before)
+        if way.read is not None:
+            if target not in there:
+                with Guarded(target, "read"):
+                    there[target] = way.read(target)
+            clashes, there[target] = there[target] != left, becomes
+        else:
+            later = self._ledger.mutations.later(mutation)
+            clashes = any(each.key not in own for each in later)
+        if clashes:
+            return self._of_mutation(mutation, CONFLICTS, Reason(reasons.STATE_SINCE))
+        return self._of_mutation(mutation, AFTERWARDS)
+
+    def _of_mutation(self, mutation: "Mutation", how: str, reason: "Reason | None" = None) -> Move:
+        differences = (Difference(mutation.target, changed=1),)
+        name = MUTATION_NAME + mutation.key
+        return Move(name, OTHER, how, "", "", reason, differences)
 
     # -- participants ----------------------------------------------------------------------
 

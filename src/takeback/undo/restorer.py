@@ -26,7 +26,7 @@ from takeback.ledger.events import NewEvent, pack_facts
 from takeback.ledger.journal import Journal
 from takeback.ledger.undo_stack import ALL_SHARED
 from takeback.model import ids, reasons
-from takeback.model.participants import EVERY, FILES, KINDS
+from takeback.model.participants import CONFLICTS, EVERY, FILES, KINDS
 from takeback.model.plan import SETTLED, Plan, Remark, Report, entry_ids, move_states
 from takeback.model.reasons import Action, Reason
 from takeback.model.tree import FOLDER, UnstoredFile, is_same
@@ -544,6 +544,16 @@ def _require_decided(plan: Plan, *, yes: bool) -> None:
             " nothing was changed",
             hint=(Action("decide"), Action("other-paths")),
             conflicts=tuple((remark.path, remark.reason) for remark in plan.conflicts),
+        )
+    clashing = [each for each in plan.moves if each.how == CONFLICTS]
+    if clashing:
+        named = ", ".join(f"`{each.differences[0].what}`" for each in clashing[:_MOST_NAMED])
+        raise ConflictError(
+            f"{named} changed since, so it cannot be taken back; nothing was changed",
+            hint=(Action("decide-stays"), "nothing was changed"),
+            conflicts=tuple(
+                (each.differences[0].what, each.reason) for each in clashing if each.reason
+            ),
         )
     if plan.doubts and not yes:
         raise DecisionNeededError(

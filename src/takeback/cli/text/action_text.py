@@ -23,6 +23,7 @@ WORDS = {
     "consent": "`--yes` confirms it",
     "continue-forgetting": "`takeback forget --continue` resumes it",
     "decide": "`--keep-mine`, `--take-back`, `--markers` or `--skip-conflicts` settles it",
+    "decide-stays": "`--keep-mine` leaves it as it is",
     "diff": "`takeback diff --stat` lists what differs",
     "diff-since": "`takeback diff {ref} --stat` shows what differs between then and now",
     "doctor": "`takeback doctor` shows what is wrong",

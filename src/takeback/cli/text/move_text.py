@@ -9,6 +9,7 @@ from takeback.model.participants import (
     FAILED,
     MEMORY_NAME,
     MOVES,
+    MUTATION_NAME,
     STAYS,
 )
 from takeback.model.words import count
@@ -81,7 +82,15 @@ def show(moves: "Iterable[Move]", screen: "Screen") -> None:
         style = _STYLES.get(each.how)
         shown = screen.style(word, style) if style else word
         said = _said(each, screen)
-        screen.say(f"  {shown}  {called(each.name)}{f'  {said}' if said else ''}".rstrip())
+        name = _named(each, screen)
+        screen.say(f"  {shown}  {name}{f'  {said}' if said else ''}".rstrip())
+
+
+def _named(move: "Move", screen: "Screen") -> str:
+    """A participant, or the target of a mutation."""
+    if move.name.startswith(MUTATION_NAME) and move.differences:
+        return safe_line(screen.masker.words(move.differences[0].what))
+    return called(move.name)
 
 
 def called(name: str) -> str:
@@ -94,6 +103,8 @@ def called(name: str) -> str:
 def _said(move: "Move", screen: "Screen") -> str:
     if move.reason is not None:
         return safe_line(screen.masker.words(reason_text.sentence(move.reason)))
+    if move.name.startswith(MUTATION_NAME):
+        return "by its inverse, after the files" if move.how == AFTERWARDS else ""
     named = [_counted(each) for each in move.differences[:_MOST_NAMED]]
     more = len(move.differences) - len(named)
     named += [f"{more:,} more"] if more > 0 else []

@@ -102,6 +102,8 @@ _PLAIN = {
     reasons.NOT_AT_TAIL: "later turns were not undone",
     reasons.NOT_REACHED: "it cannot be reached: {problem}",
     reasons.NOT_REGISTERED: "no program that runs Takeback here registered it",
+    reasons.NO_INVERSE: "this program does not know its inverse",
+    reasons.NO_REDO: "nothing does it again",
     reasons.MOVE_FAILED: "{problem}",
     reasons.PARTICIPANT_MOVED: "`{name}` is now as the restore `{restore}` decided",
     reasons.PARTICIPANT_FAILED: (

@@ -18,6 +18,7 @@ _OF = {
     ),
     "lessons": ("LessonNoted", "LessonChanged", "LessonsTold", "RelapseSeen", "SessionTold"),
     "memory": ("MemoryChanged",),
+    "mutations": ("MutationRecorded", "MutationSettled"),
     "participants": ("ParticipantsCaptured", "ParticipantsMoved"),
     "rescues": ("RescueMade", "RescueSettled", "RescuesDropped"),
     "work_plans": (
@@ -29,7 +30,9 @@ _OF = {
 _MODULES = {kind: name for name, kinds in _OF.items() for kind in kinds}
 
 _HAS_RESCUES = "SELECT 1 FROM rescues WHERE turn = ? AND beyond LIMIT 1"
-_HAS_STATE = "SELECT 1 FROM tokens UNION ALL SELECT 1 FROM memory LIMIT 1"
+_HAS_STATE = (
+    "SELECT 1 FROM tokens UNION ALL SELECT 1 FROM memory UNION ALL SELECT 1 FROM mutations LIMIT 1"
+)
 
 
 def find(kind: str) -> "Apply | None":

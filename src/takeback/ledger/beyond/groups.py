@@ -7,6 +7,7 @@ if TYPE_CHECKING:
     from takeback.ledger.beyond.effects import Effects
     from takeback.ledger.beyond.lessons import Lessons
     from takeback.ledger.beyond.memory import Memory
+    from takeback.ledger.beyond.mutations import Mutations
     from takeback.ledger.beyond.participants import Tokens
     from takeback.ledger.beyond.rescues import Rescues
     from takeback.ledger.database import Reader
@@ -34,6 +35,12 @@ class Beyond:
         from takeback.ledger.beyond.memory import Memory
 
         return Memory(self._reader)
+
+    @cached_property
+    def mutations(self) -> "Mutations":
+        from takeback.ledger.beyond.mutations import Mutations
+
+        return Mutations(self._reader)
 
     @cached_property
     def rescues(self) -> "Rescues":

@@ -11,9 +11,16 @@ is repeated; one that `waits` is of a participant that only another program can 
 
 from takeback.disk import operations
 from takeback.ledger import events
-from takeback.ledger.beyond import memory
+from takeback.ledger.beyond import memory, mutations
 from takeback.ledger.database import Group
-from takeback.model.participants import AFTERWARDS, MEMORY, MEMORY_NAME, MOVES, Captured
+from takeback.model.participants import (
+    AFTERWARDS,
+    MEMORY,
+    MEMORY_NAME,
+    MOVES,
+    MUTATION_NAME,
+    Captured,
+)
 from takeback.model.value import Value
 
 TYPE_CHECKING = False
@@ -155,7 +162,7 @@ def count(db: "Connection", turn: "int | None") -> None:
     opened, closed, line = row
     before, after = (_known(db, line, at) for at in (opened, closed or NOW))
     changed = sum(1 for name in after if name in before and before[name] != after[name])
-    changed += memory.changed_by(db, turn)
+    changed += memory.changed_by(db, turn) + mutations.count(db, turn)
     if changed:
         operations.sql(db, "UPDATE turns SET paths = paths + ? WHERE number = ?", (changed, turn))
 
@@ -246,7 +253,10 @@ def _advance(
         return
     change = "UPDATE moves SET state = ?, problem = ? WHERE restore = ? AND name = ?"
     operations.sql(to.db, change, (state, problem, *which))
-    if row[0] == AFTERWARDS and state == DONE:
+    if which[1].startswith(MUTATION_NAME):
+        if state == DONE:
+            mutations.follow_move(to, which[1])
+    elif row[0] == AFTERWARDS and state == DONE:
         _holds_now(to, event, row[3], which[1], row[1])
 
 

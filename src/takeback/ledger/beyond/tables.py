@@ -55,6 +55,12 @@ CREATE TABLE memory (
     persistent INTEGER NOT NULL);
 CREATE INDEX memory_of_key ON memory (session, layer, key, number);
 CREATE INDEX memory_by_event ON memory (event);
+CREATE TABLE mutations (
+    number INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, event INTEGER NOT NULL,
+    at INTEGER NOT NULL, turn INTEGER NOT NULL, target TEXT NOT NULL, before TEXT NOT NULL,
+    after TEXT NOT NULL, given TEXT NOT NULL, inverse TEXT NOT NULL, state TEXT NOT NULL);
+CREATE INDEX mutations_of_turn ON mutations (turn);
+CREATE INDEX mutations_of_target ON mutations (target, event);
 """
 
 RESCUES = """

@@ -1,0 +1,163 @@
+"""What an agent did to the application goes back by recorded inverses."""
+
+import pytest
+
+import takeback
+from cases import Work
+from takeback.model.participants import AFTERWARDS, CONFLICTS, DONE, FAILED, STAYS, Mutation
+
+STATE: dict[str, object] = {}
+CALLS: list[str] = []
+
+
+@pytest.fixture(autouse=True)
+def _nothing_before() -> None:
+    STATE.clear()
+    CALLS.clear()
+
+
+def put_back(mutation: Mutation) -> None:
+    """Set a target to what it was."""
+    CALLS.append(mutation.key)
+    STATE[mutation.target] = mutation.before
+
+
+def do_again(mutation: Mutation) -> None:
+    """Set a target to what it was made."""
+    STATE[mutation.target] = mutation.after
+
+
+def change(turn: takeback.Turn, target: str, after: object, **more: str) -> str:
+    """Change the state as an agent would, and record it."""
+    before = STATE.get(target)
+    STATE[target] = after
+    return turn.mutate(
+        target, before, after, inverse=put_back, read=STATE.get, redo=do_again, **more
+    )
+
+
+def test_inverses_run_in_reverse_order(work: Work) -> None:
+    """Each once; a redo does it again."""
+    with work.turn() as turn:
+        first = change(turn, "price", 1)
+        second = change(turn, "price", 2)
+        third = change(turn, "name", "x")
+    plan = work.project.plan_undo()
+    assert [each.how for each in plan.moves] == [AFTERWARDS] * 3
+    report = work.project.apply(plan)
+    assert [third, second, first] == CALLS
+    assert [each.how for each in report.moves] == [DONE] * 3
+    assert STATE == {"price": None, "name": None}
+    work.redo()
+    assert STATE == {"price": 2, "name": "x"}
+    work.undo()
+    assert STATE == {"price": None, "name": None}
+
+
+def test_a_target_that_changed_since_is_a_conflict(work: Work) -> None:
+    """Nothing is overwritten, and nothing moves until somebody decides."""
+    with work.turn() as turn:
+        work.write(a_txt="1\n")
+        change(turn, "price", 1)
+    STATE["price"] = 7
+    assert [each.how for each in work.project.plan_undo().moves] == [CONFLICTS]
+    with pytest.raises(takeback.ConflictError, match="price"):
+        work.undo()
+    assert (STATE, work.has("a.txt")) == ({"price": 7}, True)
+    report = work.project.undo(decide="keep-mine")
+    assert [each.how for each in report.moves] == [STAYS]
+    assert (STATE, work.has("a.txt")) == ({"price": 7}, False)
+
+
+def test_a_later_turn_that_changed_the_same_target_conflicts(work: Work) -> None:
+    """Also if nobody can read the target."""
+    with work.turn() as turn:
+        turn.mutate("price", 0, 1, inverse=put_back)
+    with work.turn() as later:
+        later.mutate("price", 1, 2, inverse=put_back)
+    with pytest.raises(takeback.ConflictError):
+        work.undo(turn=turn)
+    work.undo()
+    work.undo()
+    assert STATE == {"price": 0}
+
+
+def test_a_failing_inverse_hides_no_other(work: Work) -> None:
+    """It is in the report, and can be repeated."""
+    broken = [True]
+
+    def fragile(mutation: Mutation) -> None:
+        if broken:
+            raise OSError("the service is down")
+        put_back(mutation)
+
+    with work.turn() as turn:
+        change(turn, "a", 1)
+        turn.mutate("mail", None, "sent", inverse=fragile)
+        change(turn, "b", 1)
+    report = work.undo()
+    assert [each.how for each in report.moves] == [DONE, FAILED, DONE]
+    assert STATE == {"a": None, "b": None}
+    broken.clear()
+    told = work.project.retry_participants()
+    assert [each.code for each in told] == ["participant-moved"]
+    assert len(CALLS) == 3
+    assert work.project.retry_participants() == ()
+
+
+def test_a_key_counts_once(work: Work) -> None:
+    """A retried step records no second mutation."""
+    with work.turn() as turn:
+        assert change(turn, "a", 1, key="k") == "k"
+        assert change(turn, "a", 1, key="k") == "k"
+    work.undo()
+    assert CALLS == ["k"]
+
+
+@takeback.tool(inverse=lambda mutation: CALLS.append(f"cancel {mutation.given}"))
+def book(flight: str, *, seats: int) -> dict[str, int]:
+    """Book seats on a flight."""
+    if seats > 9:
+        raise ValueError(flight)
+    return {"seats": seats}
+
+
+def test_a_tool_with_an_inverse(work: Work) -> None:
+    """Its calls inside a turn are recorded by themselves; one that raised is not taken back."""
+    assert book("AB1", seats=1) == {"seats": 1}
+    with work.turn() as turn:
+        with turn.step("book"):
+            assert book("AB2", seats=2) == {"seats": 2}
+        with pytest.raises(ValueError, match="AB3"):
+            book("AB3", seats=10)
+    work.undo()
+    assert CALLS == ["cancel [['AB2'], {'seats': 2}]"]
+
+
+def test_rollback_runs_the_inverses_of_all_that_was_done_since(work: Work) -> None:
+    """And the undo of the rollback does it again, where something can."""
+    with work.turn() as first:
+        change(first, "a", 1)
+    with work.turn() as second:
+        change(second, "a", 2)
+    work.rollback(first.id)
+    assert STATE == {"a": 1}
+    work.undo()
+    assert STATE == {"a": 2}
+    work.rollback(first.id + "-")
+    assert STATE == {"a": None}
+
+
+def test_an_inverse_that_no_program_knows_stays(work: Work) -> None:
+    """It is listed, and runs when a program registers it."""
+    with work.turn() as turn:
+        work.write(a_txt="1\n")
+        turn.mutate("a", 0, 1, inverse="set-price")
+    report = work.undo()
+    assert [(each.how, each.reason and each.reason.code) for each in report.moves] == [
+        (STAYS, "no-inverse")
+    ]
+    work.redo()
+    work.project.register(takeback.inverse("set-price", put_back))
+    work.undo()
+    assert STATE == {"a": 0}
