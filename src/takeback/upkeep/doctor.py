@@ -15,7 +15,7 @@ import time
 from takeback.disk import home as removal
 from takeback.disk import machine, operations
 from takeback.disk.home import parse_line, read_small
-from takeback.effects import area, care
+from takeback.effects.saved import area, care
 from takeback.effects.verdict import MODES, OFF, is_lighter
 from takeback.errors import DamagedStoreError, TakebackError
 from takeback.ledger import schema

@@ -6,7 +6,7 @@ import time
 from takeback.disk.failures import FailingAs
 from takeback.disk.home import size_of
 from takeback.disk.lock import Held
-from takeback.effects import care
+from takeback.effects.saved import care
 from takeback.errors import DamagedStoreError, TakebackError, UnknownReferenceError, UsageError
 from takeback.history import references, retention
 from takeback.ledger import events

@@ -19,9 +19,7 @@ if TYPE_CHECKING:
 
     Facts = dict[str, Any]
 
-HOW_TO_FREE = (
-    "check these paths (`lsattr`, free space, mounts), or run `takeback verify --set-aside`"
-)
+HOW_TO_FREE = "check these paths (`lsattr`, space, mounts), or run `takeback verify --set-aside`"
 _MOST_NAMED, _MOST_SHOWN = 3, 10
 _FORM = 'listeners = [["reindex", "--changed"]] is a list of commands, each a list of words'
 
