@@ -129,7 +129,7 @@ def _seconds(text: str) -> float:
     try:
         return float(text)
     except ValueError:
-        raise UsageError(f"`{text}` is not a number of seconds") from None
+        raise UsageError(f"`{text}` is not a number of seconds", hint="such as 30") from None
 
 
 def _name(kind: str, target: str) -> str:
