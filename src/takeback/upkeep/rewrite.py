@@ -224,8 +224,7 @@ class Redaction:
 
     def _set_aside(self, said: "Said") -> None:
         """A row of the journal that nobody can read: it may say anything, so it goes whole."""
-        if self._wish.kind != TURN:
-            said["row"] = GONE
+        said |= {"row": GONE} if self._wish.kind != TURN else {}
 
     def _saves(self, said: "Said") -> None:
         said["saves"] = [row for row in said.get("saves", ()) if self._keeps_save(row)]
