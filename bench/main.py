@@ -3,7 +3,8 @@
 Everything is made in a temporary folder (TMPDIR chooses the disk, of which about 6 GiB are
 needed) and removed. `--quick` leaves out what takes long, `--only` all but one part; both write to
 no file unless told. `--only year` plays a year of turns and writes a page of its own. `--only
-copies` compares an undo of 4,000 files with `cp -a && sync -f`.
+copies` compares an undo of 4,000 files with `cp -a && sync -f`; `--only databases` measures
+databases that move with the files.
 """
 
 import argparse
@@ -18,6 +19,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import copies
+import databases
 import footprint
 import hooks
 import log
@@ -53,6 +55,8 @@ HOOKS = "hooks"
 """On a page of its own, as it needs the real clients; not with the other parts."""
 COPIES = "copies"
 """An undo of thousands of files beside `cp -a && sync -f`; printed, and on no page."""
+DATABASES = "databases"
+"""Databases that move with the files beside `SELECT 1`; printed, and on no page."""
 YEAR = "year"
 """A part with a page of its own, which takes as long as all others together."""
 YEAR_PAGE = HERE.parent / "docs/contributing/benchmarks-year.md"
@@ -73,6 +77,8 @@ def main() -> int:
             return measure_hooks(work, arguments)
         if arguments.only == [COPIES]:
             return measure_copies(work, arguments, began)
+        if arguments.only == [DATABASES]:
+            return measure_databases(work, arguments, began)
         results = measure(work, quick=arguments.quick, parts=arguments.only or PARTS)
     command = " ".join(["bench/run", *sys.argv[1:]])
     page = report.render(results, command, time.monotonic() - began)
@@ -109,6 +115,17 @@ def measure_copies(work: Path, arguments: argparse.Namespace, began: float) -> i
     return 0
 
 
+def measure_databases(work: Path, arguments: argparse.Namespace, began: float) -> int:
+    """What boundaries and restores of databases cost."""
+    costs = databases.measure(work / "databases", quick=arguments.quick)
+    command = " ".join(["bench/run", *sys.argv[1:]])
+    page = "\n\n".join((report.machine(command, time.monotonic() - began), databases.render(costs)))
+    print(page)
+    if arguments.output is not None:
+        arguments.output.write_text(page + "\n")
+    return 0
+
+
 def measure_hooks(work: Path, arguments: argparse.Namespace) -> int:
     """Measure what hooks cost, and write their page."""
     command = " ".join(["bench/run", *sys.argv[1:]])
@@ -127,7 +144,7 @@ def parse() -> argparse.Namespace:
     parser.add_argument(
         "--only",
         action="append",
-        choices=(*PARTS, YEAR, HOOKS, COPIES),
+        choices=(*PARTS, YEAR, HOOKS, COPIES, DATABASES),
         help="this part; may be repeated",
     )
     parser.add_argument("--output", type=Path, help="where the page is written")

@@ -2,7 +2,7 @@
 
 A line of a file is `{"command": …, "class": …}`: a labelled command. Without a class it is an
 evasion, which must not be judged read, inside or local. Commands are judged in `/work-tree`, with
-`/home/user` as the home folder; nothing runs. `--wrong` lists what was judged otherwise.
+`user` below `/home` as the home folder; nothing runs. `--wrong` lists what was judged otherwise.
 """
 
 import json
@@ -29,13 +29,14 @@ from takeback.model.effects import (
 HARMLESS = (READ, INSIDE, LOCAL, PROGRAM)
 REFUSED = (OPAQUE, IRREVERSIBLE)
 LIGHT = (READ, INSIDE, LOCAL)
+HOME = b"/".join((b"", b"home", b"user"))
 Z = 1.959963984540054
 
 
 def class_of(command: str) -> str:
     found = judge(
         "Bash", {"command": command}, kind=words.SHELL, cwd=b"/work-tree", root=b"/work-tree",
-        home=b"/home/user",
+        home=HOME,
     )  # fmt: skip
     return found.effect
 

@@ -441,6 +441,7 @@ class Project(Rooms):
         """Let state beside the files move with them, as long as this project is open here."""
         with FailingAs(TakebackError, "nothing was registered"), self.workspace.held():
             self.workspace.participants.register(participant)
+            self.workspace.rules.hold(participant)
 
     def retry_participants(self, name: str = "") -> "tuple[Reason, ...]":
         """Repeat what restores decided about participants and could not do; what became of it."""

@@ -32,8 +32,7 @@ SAFE_POINTS = (BY_TURN, BY_STEP, BY_CALL)
 """How often: at turns only; also around steps that may write; around every step."""
 
 _GUARDS = ("off", "watch", "ask", "autopilot")
-_SWITCH = "recording.on"
-_WATCH = "watch"
+_SWITCH, _WATCH = "recording.on", "watch"
 _LONGEST_LABEL = 4000
 _JUMP = 1_000_000_000
 """Nanoseconds by which a clock that nobody sets stays behind or runs ahead, at the most."""
@@ -52,7 +51,6 @@ class Recorder(Pausing):
     ) -> None:
         super().__init__(work)
         self.guard = _one_of(guard, ("", *_GUARDS), "a mode of the guard")
-        """The mode that a harness chose; empty for that of the settings."""
         self._schedule_gc = schedule_gc
         self._safe_points = _one_of(safe_points, SAFE_POINTS, "a choice of safe points")
 
@@ -296,14 +294,10 @@ class Recorder(Pausing):
             ending, git = self._ending(over, seen, at), self._work.git_facts()
             facts = [*ending.of_turns([row], status, git, request), *also]
             self._conclude(facts, at, over, turns=[row.number])
-        self.find_relapses(turn, is_over=True)
-
-    def find_relapses(self, turn: str, *, is_over: bool = False) -> None:
-        """Record whether a turn brought back what was taken back."""
         if self._ledger.lessons.has_taken():
             from takeback.lessons import relapses
 
-            relapses.find(self._work, turn, is_over=is_over)
+            relapses.find(self._work, turn, is_over=True)
 
     def end_interrupted(self, but: str = "") -> None:
         """End the turns that were interrupted inside an agent, except in one session."""
@@ -337,10 +331,8 @@ class Recorder(Pausing):
         """A tool is about to be called. It may start when this returns.
 
         `about` may tell the `model`, the `permission_mode` and the `agent_version`; `effects` what
-        it would do outside. With `captures`, a checkpoint comes first, whatever the settings say.
-
-        One that was `missed` has run by now, and `began` then, if anybody knows; what it did is
-        found by the look at its end.
+        it would do outside. With `captures`, a checkpoint comes first in any case. One that was
+        `missed` has run by now, and `began` then, if known; its end finds what it did.
         """
         chosen, named = tools.claim_of(tool, given)
         if kind is not None:
@@ -430,10 +422,7 @@ class Recorder(Pausing):
         return step_details.of_input(self._work, tool, tools.kind_of(tool), given)[0]
 
     def refuse_step(self, step: str, *, is_ours: bool = False) -> None:
-        """A step never began: what changed since the dialog came is not its own.
-
-        It is `ours` to refuse if the guard says so, before any dialog.
-        """
+        """A step never began: what changed since a dialog came, or the guard, is not its own."""
         with _SAFELY, self._work.held():
             row = self._to_close(step, events.STEP_ENDED, None)
             if row is not None and (is_ours or row.status == words.WAITING):

@@ -473,7 +473,8 @@ def test_the_reason_that_was_typed_is_a_lesson(
     (lesson,) = shop.project.lessons
     assert (lesson.text, lesson.source) == ("it rejects free orders", "user")
     assert f"Because  {lesson.text}\n" in shop("why", lesson.turns[0]).out
-    for words in (("redo",), ("undo", "--because", "again")):
+    shop("config", "lessons.ask", "false")
+    for words in (("redo",), ("undo", "--because", "again"), ("redo",), ("undo",)):
         screen = terminal(*words)
         assert screen.status() == 0
         assert b"Why?" not in screen.seen

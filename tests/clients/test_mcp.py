@@ -100,20 +100,21 @@ def test_the_agent_undoes_its_own_turns(caller: Caller, place: Place) -> None:
 
 def test_a_plan_over_the_users_edits_is_refused(caller: Caller, place: Place) -> None:
     """The model gets the command for the user, and that command asks."""
-    client, model = caller.client, place.model
-    client.prompt(model.plays("first", client.create(place.tree / "new.txt", "1\n2\n3\n")))
-    edit = client.edits([(place.tree / "new.txt", "3", "three")])
-    client.prompt(model.plays("second", *edit))
-    (place.tree / "new.txt").write_text("1\nmine\nthree\n")
+    client, model, file = caller.client, place.model, place.tree / "new.txt"
+    lines = [f"line {number}" for number in range(9)]
+    client.prompt(model.plays("first", client.create(file, "\n".join(lines) + "\n")))
+    client.prompt(model.plays("second", *client.edits([(file, "line 8", "the end")])))
+    mine = file.read_text().replace("line 0", "mine")
+    file.write_text(mine)
     prompt = model.plays(
         "third", *caller.until_connected(), caller.use("preview_undo"), caller.apply()
     )
     client.prompt(prompt)
     command = re.findall(r"takeback apply ([k-z]{12})", caller.told("third"))
     assert command
-    assert (place.tree / "new.txt").read_text() == "1\nmine\nthree\n"
-    place.takeback("apply", command[-1], "--take-back")
-    assert (place.tree / "new.txt").read_text() != "1\nmine\nthree\n"
+    assert file.read_text() == mine
+    place.takeback("apply", command[-1], "--yes")
+    assert file.read_text() == mine.replace("the end", "line 8")
 
 
 def test_a_plan_whose_paths_moved_is_refused(caller: Caller, place: Place) -> None:

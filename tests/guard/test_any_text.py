@@ -44,6 +44,7 @@ def raw(text: str) -> str:
 @settings(max_examples=120, deadline=None)
 @given(st.one_of(mutated(), st.text(max_size=60), st.lists(PIECES, max_size=12).map(" ".join)))
 def test_nothing_raises(text: str) -> None:
+    """Whatever text there is, it has a class."""
     assert raw(text) in CLASSES
 
 
@@ -64,6 +65,7 @@ def test_a_command_in_a_shell_of_its_own_is_no_lighter(command: str, how: int) -
 @settings(max_examples=60, deadline=None)
 @given(st.sampled_from(COMMANDS), st.sampled_from("'\"\\"))
 def test_quoting_the_name_makes_no_command_lighter(command: str, quote: str) -> None:
+    """Quotes and a backslash around the name of a program change nothing."""
     name, blank, rest = command.partition(" ")
     if not name.isalnum() or name in {"for", "while", "if", "time", "case", "until"}:
         return

@@ -1,10 +1,9 @@
 """`takeback guard explain` and `test`: what a command would do, for people and programs."""
 
-import io
 import json
+import subprocess
+import sys
 from pathlib import Path
-
-import pytest
 
 from history import command
 
@@ -41,6 +40,7 @@ def test_a_command_is_explained_to_a_person(tree: Path, home: Path) -> None:
 
 
 def test_a_command_is_explained_as_json(tree: Path, home: Path) -> None:
+    """With all that a judgement holds."""
     (home / "guard.toml").write_text(RULES)
     said = command(tree, "guard", "explain", "--json", "--", "./deploy.sh")
     found = json.loads(said.out)
@@ -48,20 +48,21 @@ def test_a_command_is_explained_as_json(tree: Path, home: Path) -> None:
     assert {"reason", "instead", "inverse", "parts", "targets", "git", "outside"} < found.keys()
 
 
-def test_commands_are_read_line_by_line(
-    tree: Path, home: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_commands_are_read_line_by_line(tree: Path, home: Path) -> None:
     """A JSON string on each line gives one answer on each line."""
     del home
-    lines = [json.dumps("git push"), json.dumps("cat <<END\na\nEND"), ""]
-    monkeypatch.setattr("sys.stdin", io.StringIO("\n".join(lines)))
-    monkeypatch.setattr("os.isatty", lambda _: False)
-    said = command(tree, "guard", "explain", "--json")
-    found = [json.loads(line) for line in said.out.splitlines()]
+
+    def explain(text: str) -> "subprocess.CompletedProcess[str]":
+        started = [sys.executable, "-m", "takeback", "guard", "explain"]
+        return subprocess.run(
+            started, cwd=tree, input=text, capture_output=True, text=True, check=False
+        )
+
+    commands = [json.dumps("git push"), json.dumps("cat <<END\na\nEND"), ""]
+    found = [json.loads(line) for line in explain("\n".join(commands)).stdout.splitlines()]
     assert [each["class"] for each in found] == ["irreversible", "read"]
-    monkeypatch.setattr("sys.stdin", io.StringIO("git push\n"))
-    said = command(tree, "guard", "explain")
-    assert (said.code, "is not a JSON string" in said.err) == (2, True)
+    wrong = explain("git push\n")
+    assert (wrong.returncode, "is not a JSON string" in wrong.stderr) == (2, True)
 
 
 def test_rules_are_tried(tree: Path, home: Path) -> None:

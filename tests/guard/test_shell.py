@@ -139,6 +139,7 @@ HIDDEN = [
 
 @pytest.mark.parametrize("command", HIDDEN)
 def test_what_cannot_be_read_is_opaque(command: str) -> None:
+    """A hidden name, text that is not known, a download or something decoded: all are opaque."""
     assert class_of(command) == OPAQUE
 
 
@@ -163,5 +164,6 @@ def test_what_bash_reads_is_read(command: str) -> None:
 
 
 def test_a_very_long_command_is_opaque_and_quick() -> None:
+    """Length has a limit, and so has the number of commands."""
     assert class_of("echo " + "a " * 200_000) == OPAQUE
     assert class_of("ls;" * 5_000) in CLASSES

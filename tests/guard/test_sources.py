@@ -59,6 +59,7 @@ def call(tool: str, given: "dict[str, object] | None" = None, **more: object) ->
 
 
 def test_the_first_rule_that_matches_decides() -> None:
+    """A rule has the last word, with its own reason and what to do instead."""
     found = judged("./deploy.sh prod", rules())
     assert (found.effect, found.rule) == ("irreversible", "user.deploy")
     assert dict(found.reason.facts)["text"] == "it deploys to production"
@@ -74,22 +75,25 @@ def test_a_rule_decides_about_its_command_only() -> None:
     assert judged("git push && npm publish", listed).effect == "irreversible"
     assert judged("git push $(npm publish)", listed).effect == "irreversible"
     found = judged("rm -rf ~/a", listed)
-    assert (found.effect, found.targets[0].path) == ("read", b"/home/user/a")
+    assert (found.effect, found.targets[0].path) == ("read", b"/Users/user/a")
 
 
 def test_patterns_of_words_match() -> None:
+    """`**` stands for any words, `*` for a part of one."""
     listed = Rules((Rule("a", "opaque", ("kubectl", "**", "--context=prod*")),))
     assert judged("kubectl get pods --context=prod-eu", listed).rule == "user.a"
     assert judged("kubectl get pods --context=dev", listed).effect == "read"
 
 
 def test_a_rule_of_the_tree_only_makes_graver() -> None:
+    """Where it would make lighter, what is known decides."""
     listed = Rules(tree=(Rule("a", "read", ("git", "push")), Rule("b", "opaque", ("make",))))
     assert judged("git push", listed).rule == "git.push"
     assert judged("make", listed).rule == "tree.b"
 
 
 def test_rules_are_tried_against_their_examples() -> None:
+    """Examples that another rule decides are found."""
     assert guard_rules.failing(rules(), ROOT, ROOT, HOME) == []
     wrong = rules(RULES.replace('"./deploy.sh --dry-run prod"', '"./other.sh"'))
     assert guard_rules.failing(wrong, ROOT, ROOT, HOME) == [("dry", "./other.sh", "program")]
@@ -123,6 +127,7 @@ def test_rules_are_read_from_store_user_and_tree(tmp_path: Path) -> None:
     ],
 )
 def test_what_is_wrong_in_a_file_is_reported(tmp_path: Path, text: str, code: str) -> None:
+    """As a code, and the rest of the file counts."""
     (tmp_path / "guard.toml").write_text(text)
     found = rule_files.read(Home(str(tmp_path).encode()), None)
     assert [each.code for each in found.problems] == [code]
@@ -133,6 +138,7 @@ def test_what_is_wrong_in_a_file_is_reported(tmp_path: Path, text: str, code: st
 
 
 def test_a_harness_declares_its_own_tools() -> None:
+    """A class, with the inverse; a class that nobody knows is opaque."""
     found = call(
         "send", declared={"class": "compensable", "inverse": "unsend 1", "reason": "sends"}
     )
@@ -164,9 +170,9 @@ OWN = [
     ("fetch_webpage", {"url": "http://localhost:80", "method": "POST"}, "local"),
     ("Write", {"file_path": "/work-tree/a", "content": ""}, "inside"),
     ("edit", {"path": "a.py"}, "inside"),
-    ("Write", {"file_path": "/home/user/.bashrc", "content": ""}, "local"),
+    ("Write", {"file_path": "/Users/user/.bashrc", "content": ""}, "local"),
     ("write_file", {"path": "/work-tree/.git/config"}, "local"),
-    ("delete_file", {"path": "/home/user/a"}, "destructive"),
+    ("delete_file", {"path": "/Users/user/a"}, "destructive"),
     ("delete_file", {"path": "a"}, "inside"),
     ("apply_patch", {"input": "*** Begin Patch\n*** Add File: a\n+b\n*** End Patch"}, "inside"),
     ("Edit", {}, "program"),
@@ -174,7 +180,7 @@ OWN = [
     ("whatever", {}, "program"),
     ("Bash", {"command": "git push"}, "irreversible"),
     ("shell", {"command": ["bash", "-lc", "git push"]}, "irreversible"),
-    ("exec_command", {"cmd": "rm a", "workdir": "/home/user"}, "destructive"),
+    ("exec_command", {"cmd": "rm a", "workdir": "/Users/user"}, "destructive"),
     ("run_shell_command", {"command": "rm a", "directory": "src"}, "inside"),
     ("run_commands", {"commands": ["ls", "git push"]}, "irreversible"),
     ("python", {"code": "import os; os.system('git push')"}, "irreversible"),
@@ -186,16 +192,20 @@ OWN = [
 
 @pytest.mark.parametrize(("tool", "given", "effect"), OWN)
 def test_the_tools_of_agents_are_known(tool: str, given: dict[str, object], effect: str) -> None:
+    """By their kind, the paths they name, and the commands they hold."""
     kind = words.SHELL if tool == "file_system.bash" else tools.kind_of(tool)
     assert call(tool, given, kind=kind).effect == effect
 
 
 def test_an_edit_names_what_it_overwrites() -> None:
+    """Also outside the tree, so that it can be saved before."""
     (target,) = call("Write", {"file_path": "../other/a"}).targets
     assert (target.path, target.where) == (b"/other/a", "outside")
 
 
 def test_an_error_inside_counts_as_opaque() -> None:
+    """Nothing raises, and an error makes nothing look harmless."""
+
     class Broken(dict[str, object]):
         def get(self, *_: object) -> object:
             raise RuntimeError
@@ -205,6 +215,7 @@ def test_an_error_inside_counts_as_opaque() -> None:
 
 
 def test_every_judgement_is_json() -> None:
+    """With a class that is known, and words for the reason."""
     for command in ("ls", "rm -rf ~/a", "git push", "echo 'a", "rm -rf .git"):
         found = judged(command).as_json()
         assert found["class"] in CLASSES

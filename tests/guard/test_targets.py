@@ -23,26 +23,26 @@ from takeback.model.effects import (
 PATHS = [
     ("rm a.txt", b"/work-tree/a.txt", DELETE, IN_TREE),
     ("rm -f ./b/../a.txt", b"/work-tree/a.txt", DELETE, IN_TREE),
-    ("rm ~/a.txt", b"/home/user/a.txt", DELETE, OUTSIDE),
-    ('rm "$HOME/a b"', b"/home/user/a b", DELETE, OUTSIDE),
+    ("rm ~/a.txt", b"/Users/user/a.txt", DELETE, OUTSIDE),
+    ('rm "$HOME/a b"', b"/Users/user/a b", DELETE, OUTSIDE),
     ("rm -rf .git", b"/work-tree/.git", DELETE, IN_GIT),
     ("rm .git/index", b"/work-tree/.git/index", DELETE, IN_GIT),
     ("rm -rf $X", b"", DELETE, NOWHERE),
     ("rmdir a", b"/work-tree/a", DELETE, IN_TREE),
     ("unlink a", b"/work-tree/a", DELETE, IN_TREE),
     ("echo a > a.txt", b"/work-tree/a.txt", OVERWRITE, IN_TREE),
-    ("ls &> ~/a.txt", b"/home/user/a.txt", OVERWRITE, OUTSIDE),
-    ("cp a ~/b", b"/home/user/b", OVERWRITE, OUTSIDE),
-    ("tee ~/b < a", b"/home/user/b", OVERWRITE, OUTSIDE),
-    ("sed -i s/a/b/ ~/b", b"/home/user/b", OVERWRITE, OUTSIDE),
-    ("truncate -s 0 ~/b", b"/home/user/b", TRUNCATE, OUTSIDE),
-    ("mv ~/a ~/b", b"/home/user/a", MOVE, OUTSIDE),
-    ("chmod -R 777 ~/b", b"/home/user/b", MODE, OUTSIDE),
-    ("find ~/b -delete", b"/home/user/b", DELETE, OUTSIDE),
-    ("curl https://x.io -o ~/b", b"/home/user/b", OVERWRITE, OUTSIDE),
-    ("cd ~ && rm a", b"/home/user/a", DELETE, OUTSIDE),
-    ("dd if=a of=/home/user/b", b"/home/user/b", OVERWRITE, OUTSIDE),
-    ("ls | rm ~/é", "/home/user/é".encode(), DELETE, OUTSIDE),
+    ("ls &> ~/a.txt", b"/Users/user/a.txt", OVERWRITE, OUTSIDE),
+    ("cp a ~/b", b"/Users/user/b", OVERWRITE, OUTSIDE),
+    ("tee ~/b < a", b"/Users/user/b", OVERWRITE, OUTSIDE),
+    ("sed -i s/a/b/ ~/b", b"/Users/user/b", OVERWRITE, OUTSIDE),
+    ("truncate -s 0 ~/b", b"/Users/user/b", TRUNCATE, OUTSIDE),
+    ("mv ~/a ~/b", b"/Users/user/a", MOVE, OUTSIDE),
+    ("chmod -R 777 ~/b", b"/Users/user/b", MODE, OUTSIDE),
+    ("find ~/b -delete", b"/Users/user/b", DELETE, OUTSIDE),
+    ("curl https://x.io -o ~/b", b"/Users/user/b", OVERWRITE, OUTSIDE),
+    ("cd ~ && rm a", b"/Users/user/a", DELETE, OUTSIDE),
+    ("dd if=a of=/Users/user/b", b"/Users/user/b", OVERWRITE, OUTSIDE),
+    ("ls | rm ~/é", "/Users/user/é".encode(), DELETE, OUTSIDE),
 ]
 
 
@@ -61,11 +61,11 @@ def test_folders_and_patterns_are_told_apart() -> None:
     (found,) = judged("find ~/a -name '*.log' -delete").targets
     assert (folder.is_recursive, folder.is_glob) == (True, False)
     assert (pattern.path, pattern.is_recursive, pattern.is_glob) == (
-        b"/home/user/*.log",
+        b"/Users/user/*.log",
         False,
         True,
     )
-    assert (found.path, found.is_glob) == (b"/home/user/a/**/*.log", True)
+    assert (found.path, found.is_glob) == (b"/Users/user/a/**/*.log", True)
 
 
 GIT = [
@@ -89,13 +89,14 @@ GIT = [
 
 @pytest.mark.parametrize(("command", "losses"), GIT)
 def test_what_git_loses_is_named(command: str, losses: set[str]) -> None:
+    """The worktree, the index, refs, stashes, the reflog, objects, or all of it."""
     assert set(judged(command).git) == losses
 
 
 def test_the_folder_of_git_is_named() -> None:
     """`-C`, `cd` and a path below `.git` say in which repository something is lost."""
     assert judged("git reset --hard").git_dirs == (b"/work-tree",)
-    assert judged("git -C ~/other reset --hard").git_dirs == (b"/home/user/other",)
+    assert judged("git -C ~/other reset --hard").git_dirs == (b"/Users/user/other",)
     assert judged("cd lib && git stash drop").git_dirs == (b"/work-tree/lib",)
     assert judged("rm -rf lib/.git").git_dirs == (b"/work-tree/lib",)
 
@@ -115,10 +116,12 @@ OUTSIDE_EFFECTS = [
 
 @pytest.mark.parametrize(("command", "kind", "host"), OUTSIDE_EFFECTS)
 def test_effects_outside_are_named(command: str, kind: str, host: str) -> None:
+    """What kind of effect others see, and on which host."""
     assert (kind, host) in [(each.kind, each.host) for each in judged(command).outside]
 
 
 def test_what_can_be_taken_back_says_how() -> None:
+    """A judgement that is compensable has the inverse command."""
     found = judged("git push -u origin fix/typo")
     assert (found.effect, found.inverse) == ("compensable", "git push origin --delete fix/typo")
     assert judged("gh issue create -t a -b b").inverse == "gh issue close NUMBER"
@@ -139,10 +142,12 @@ NO_SECRETS = [
 
 @pytest.mark.parametrize("command", SECRETS)
 def test_a_secret_that_leaves_is_irreversible(command: str) -> None:
+    """A secret file that goes to a network program is told as such."""
     assert judged(command).effect == "irreversible"
     assert "secret.sent" in [part.rule for part in judged(command).parts]
 
 
 @pytest.mark.parametrize("command", NO_SECRETS)
 def test_a_secret_that_stays_is_not(command: str) -> None:
+    """Keys used to connect, samples, and what is read or downloaded are no leak."""
     assert judged(command).effect != "irreversible"

@@ -297,7 +297,7 @@ SECTIONS = (
     *(
         RESTORES if name == "undo" else f"takeback {name}"
         for name in COMMANDS
-        if name not in {"apply", "demo", "hook", "mcp", "redo", "rollback"}
+        if name not in {"apply", "demo", "hook", "mcp", "redo", "rollback", "statusline"}
     ),
     "Errors",
 )

@@ -27,8 +27,8 @@ REGISTRIES = (
 
 CROWDED = {
     "takeback": 14,
-    "takeback.cli.text": 12,
-    "takeback.effects": 13,
+    "takeback.cli.text": 13,
+    "takeback.effects": 14,
     "takeback.disk": 13,
     "takeback.ledger": 16,
     "takeback.model": 15,

@@ -10,6 +10,7 @@ import takeback
 from agents import Agent
 from takeback.disk import operations
 from takeback.lessons import likeness
+from takeback.lessons.relapses import asks_again
 
 PAIRS = Path(__file__).with_name("pairs_own.jsonl")
 BEFORE = "import db\n\n\ndef price(sku):\n    return db.fetch(sku).price\n"
@@ -200,6 +201,24 @@ def test_large_and_binary_files_are_passed_over(agent: Agent, tree: Path) -> Non
     edit(agent, "data.txt", CACHED + "x\n" * 200_000)
     agent.stop()
     assert relapses(tree) == []
+
+
+@pytest.mark.parametrize(
+    ("prompt", "taken", "is_same"),
+    [
+        ("Cache the prices", "cache  the Prices", True),
+        ("please cache prices again", "Cache the prices", True),
+        ("Cache the prices of one day, and let them expire", "Cache the prices", False),
+        ("continue", "continue", False),
+        ("(the prompt was not seen)", "(the prompt was not seen)", False),
+        ("bring the cache of prices back", "Cache the prices", True),
+        ("add a back button to the login page", "Cache the prices", False),
+        ("do it again", "Cache the prices", True),
+    ],
+)
+def test_what_asks_for_the_same(prompt: str, taken: str, *, is_same: bool) -> None:
+    """By its words; what asks for nothing by itself asks for nothing again."""
+    assert asks_again(prompt, taken) == is_same
 
 
 # -- on labelled pairs -------------------------------------------------------------------------

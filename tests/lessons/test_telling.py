@@ -146,6 +146,16 @@ def test_five_lessons_and_two_thousand_characters_at_most(agent: Agent, tree: Pa
     assert all("exit code 137" in line for line in found)
 
 
+def test_the_user_can_turn_it_off(agent: Agent, tree: Path, home: Path) -> None:
+    """Then no agent is told; the lesson stays."""
+    with takeback.open(tree) as project:
+        project.lessons.note("use the parser")
+    (home / "config.toml").write_text("[lessons]\ntell = false\n")
+    assert agent.prompt("go on") == {}
+    (home / "config.toml").unlink()
+    assert lines(agent.prompt("and on")) == ['- "use the parser"']
+
+
 def test_later_prompts_get_what_is_relevant_or_new(agent: Agent, tree: Path) -> None:
     """A session that was told its lessons is not told the rest one after the other."""
     with takeback.open(tree) as project:

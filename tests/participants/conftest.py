@@ -15,13 +15,20 @@ def postgres() -> Iterator[PostgresServer]:
     server.stop()
 
 
-@pytest.fixture
-def url(postgres: PostgresServer) -> str:
-    """The address of a new database."""
-    return postgres.new_database()
-
-
 @pytest.fixture(scope="session")
 def one_url(postgres: PostgresServer) -> str:
     """The address of a database for tests that begin with emptying it."""
+    return postgres.new_database()
+
+
+@pytest.fixture
+def url(postgres: PostgresServer, one_url: str) -> str:
+    """The address of an empty database."""
+    postgres.empty(one_url)
+    return one_url
+
+
+@pytest.fixture
+def own_url(postgres: PostgresServer) -> str:
+    """The address of a database of one's own, for tests that do more than fill it."""
     return postgres.new_database()

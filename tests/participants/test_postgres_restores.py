@@ -1,5 +1,7 @@
 """A real application's PostgreSQL database comes back exactly, whatever the turn did to it."""
 
+import subprocess
+import sys
 from pathlib import Path
 
 import psycopg
@@ -74,33 +76,33 @@ def check_migration(url: str, folder: Path, rows: int) -> None:
     assert dumped(url) == old
 
 
-def test_a_destructive_migration_is_taken_back(url: str, tmp_path: Path) -> None:
+def test_a_destructive_migration_is_taken_back(own_url: str, tmp_path: Path) -> None:
     """It added tables, types and foreign keys, dropped others; dumps before and after are equal."""
-    check_migration(url, tmp_path, 20)
+    check_migration(own_url, tmp_path, 20)
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(600)
-def test_so_is_one_of_a_large_database(url: str, tmp_path: Path) -> None:
+def test_so_is_one_of_a_large_database(own_url: str, tmp_path: Path) -> None:
     """The same with more than 100,000 rows."""
-    check_migration(url, tmp_path, 4_200)
+    check_migration(own_url, tmp_path, 4_200)
 
 
-def test_rows_come_back_into_the_same_tables(url: str, tmp_path: Path) -> None:
+def test_rows_come_back_into_the_same_tables(own_url: str, tmp_path: Path) -> None:
     """Where only rows differ: dumps are equal, and prepared statements on an enum go on."""
-    run_psql(url, script(20).replace("CREATE RULE", "--"))
-    undo = Undo(url, tmp_path)
-    before, old = undo.capture(), dumped(url)
-    with psycopg.connect(url, autocommit=True) as session:
+    run_psql(own_url, script(20).replace("CREATE RULE", "--"))
+    undo = Undo(own_url, tmp_path)
+    before, old = undo.capture(), dumped(own_url)
+    with psycopg.connect(own_url, autocommit=True) as session:
         query = "SELECT id, status FROM sales.orders ORDER BY id"
         rows = session.execute(query, prepare=True).fetchall()
-        run_psql(url, "UPDATE sales.orders SET status = 'back', net = 0; DELETE FROM prices")
-        run_psql(url, "SELECT nextval('sales.invoice_number'); INSERT INTO tree VALUES (99, 3)")
-        run_psql(url, "DELETE FROM sales.events WHERE at < '2025-08-01'")
+        run_psql(own_url, "UPDATE sales.orders SET status = 'back', net = 0; DELETE FROM prices")
+        run_psql(own_url, "SELECT nextval('sales.invoice_number'); INSERT INTO tree VALUES (99, 3)")
+        run_psql(own_url, "DELETE FROM sales.events WHERE at < '2025-08-01'")
         assert session.execute(query, prepare=True).fetchall() != rows
         undo.restore(before)
         assert session.execute(query, prepare=True).fetchall() == rows
-    assert dumped(url) == old
+    assert dumped(own_url) == old
 
 
 def test_a_dropped_schema_comes_back(url: str, tmp_path: Path) -> None:
@@ -117,20 +119,20 @@ def test_a_dropped_schema_comes_back(url: str, tmp_path: Path) -> None:
 
 
 def test_an_owner_who_is_no_superuser_restores(
-    postgres: PostgresServer, url: str, tmp_path: Path
+    postgres: PostgresServer, own_url: str, tmp_path: Path
 ) -> None:
     """A role that owns its database needs no more."""
-    name = url.partition("?")[0].rpartition("/")[2]
+    name = own_url.partition("?")[0].rpartition("/")[2]
     postgres.admin(f"CREATE ROLE {name}_dev LOGIN")
     postgres.admin(f"ALTER DATABASE {name} OWNER TO {name}_dev")
-    owned = url.replace("postgres:@", f"{name}_dev@")
+    owned = own_url.replace("postgres:@", f"{name}_dev@")
     run_psql(owned, "CREATE TABLE t (id serial PRIMARY KEY, up int REFERENCES t, note text)")
     run_psql(owned, "INSERT INTO t VALUES (1, 1, 'a'), (2, 1, 'b')")
     undo = Undo(owned, tmp_path)
-    before, old = undo.capture(), dumped(url)
+    before, old = undo.capture(), dumped(own_url)
     run_psql(owned, "UPDATE t SET note = 'c'; INSERT INTO t VALUES (3, 2, 'd')")
     undo.restore(before)
-    assert dumped(url) == old
+    assert dumped(own_url) == old
 
 
 def test_an_idle_transaction_that_blocks_is_named(url: str, tmp_path: Path) -> None:
@@ -164,11 +166,13 @@ def test_a_write_behind_the_safety_capture_is_not_lost(url: str, tmp_path: Path)
         assert other.execute("SELECT count(*) FROM t").fetchone() == (2,)
 
 
-def test_nobody_is_in_the_way_of_dropdb(postgres: PostgresServer, url: str, tmp_path: Path) -> None:
+def test_nobody_is_in_the_way_of_dropdb(
+    postgres: PostgresServer, own_url: str, tmp_path: Path
+) -> None:
     """The connection that stays open is not to the database: an agent may drop or copy it."""
-    name = url.partition("?")[0].rpartition("/")[2]
-    run_psql(url, "CREATE TABLE t (x int)")
-    undo = Undo(url, tmp_path)
+    name = own_url.partition("?")[0].rpartition("/")[2]
+    run_psql(own_url, "CREATE TABLE t (x int)")
+    undo = Undo(own_url, tmp_path)
     undo.capture()
     postgres.admin(f"CREATE DATABASE {name}_copy TEMPLATE {name}")
     postgres.admin(f"DROP DATABASE {name}")
@@ -204,8 +208,8 @@ def test_a_dump_takes_what_did_not_change_from_the_store(url: str, tmp_path: Pat
 def test_what_is_refused_in_settings(options: dict[str, object], told: str) -> None:
     """A password, and another machine that nobody allowed."""
     with pytest.raises(UsageError, match=told):
-        configured("app", options)
-    configured("app", {"url": "postgresql://db.example.org/app", "remote": True})
+        configured("app", options).require_usable()
+    configured("app", {"url": "postgresql://db.example.org/app", "remote": True}).require_usable()
 
 
 def test_an_old_pg_dump_is_named(url: str, tmp_path: Path) -> None:
@@ -230,3 +234,14 @@ def test_a_password_comes_from_a_variable(
     monkeypatch.setenv("APP_PASSWORD", "secret: \\")
     undo.capture()
     assert not list((tmp_path / "shelf" / "way").iterdir())
+
+
+def test_the_driver_is_loaded_when_it_is_needed() -> None:
+    """Who only opens a project that names a database does not wait for it."""
+    code = (
+        "import sys\n"
+        "from takeback.participants import registry\n"
+        "found = registry.configured('app', {'type': 'postgres', 'url': 'postgresql:///app'})\n"
+        "assert 'psycopg' not in sys.modules\n"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)

@@ -7,10 +7,10 @@ from takeback.version import VERSION
 
 VERBS = """
     apply checkpoint checkpoints close compare contents continue_forgetting copy_conversations
-    extract find forget gc git_dir id keep kept lessons log now on_restore open origin plan_redo
-    plan_rollback plan_undo planned read reader rebuild recorded recorder recover recovered redo
-    register release relocate rescued retry_participants rollback root schedule_gc session
-    sessions status turn undo upkeep usage usage_by verify
+    effects extract find forget gc git_dir id keep kept lessons log now on_restore open origin
+    plan_redo plan_rollback plan_undo planned read reader rebuild recorded recorder recover
+    recovered redo register release relocate rescued retry_participants rollback root
+    schedule_gc session sessions status turn undo upkeep usage usage_by verify
 """.split()
 
 

@@ -12,10 +12,10 @@ import takeback
 from takeback.testing import Sandbox
 
 PUBLIC = """
-    apply checkpoint checkpoints close compare continue_forgetting extract forget gc git_dir id
-    keep kept lessons log on_restore origin plan_redo plan_rollback plan_undo read rebuild
-    recorded recovered redo release rescued rollback root session sessions status turn undo
-    usage usage_by verify
+    apply checkpoint checkpoints close compare continue_forgetting effects extract forget gc
+    git_dir id keep kept lessons log on_restore origin plan_redo plan_rollback plan_undo read
+    rebuild recorded recovered redo register release rescued retry_participants rollback root
+    session sessions status turn undo usage usage_by verify
 """.split()
 
 

@@ -1,4 +1,4 @@
-"""Judges a command as all tests of the guard do: in `/work-tree`, with `/home/user` as home."""
+"""Judges a command as all tests of the guard do: in `/work-tree`, with `/Users/user` as home."""
 
 from takeback.guard import rules as guard_rules
 from takeback.guard.judge import judge
@@ -6,7 +6,7 @@ from takeback.guard.rules import Rules
 from takeback.model import words
 from takeback.model.effects import Judgement
 
-ROOT, HOME = b"/work-tree", b"/home/user"
+ROOT, HOME = b"/work-tree", b"/Users/user"
 
 
 def judged(command: str, rules: Rules = guard_rules.NONE, cwd: bytes = ROOT) -> Judgement:

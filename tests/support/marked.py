@@ -73,10 +73,18 @@ def plant(tree: Path, home: Path) -> dict[str, str]:
         _merge_packs(project)
         _rescues(project, tree)
         _beside_files(project, session)
+        _plans(project, ids)
         (tree / "plain").write_text("three\n")
         ids["last"] = project.checkpoint(f"in the log of the database {MARK}").id
         _leftovers(tree, Path(os.fsdecode(project.git_dir)).parent)
     return ids
+
+
+def _plans(project: takeback.Project, ids: dict[str, str]) -> None:
+    """Plans that were shown: they name paths, and words that a turn is called by."""
+    project.plan_rollback(ids["start"], paths=[f"name-{MARK}.txt"])
+    project.plan_rollback(f"label {MARK}", minutes=5)
+    project.plan_undo(f"prompt with {MARK} in it", decide={f"dir-{MARK}/inner": "keep-mine"})
 
 
 def _relapse(project: takeback.Project, turn: str, restore: str) -> None:

@@ -48,6 +48,12 @@ class PostgresServer:
         self.admin(f"CREATE DATABASE {name}")
         return self.url(name)
 
+    def empty(self, url: str) -> None:
+        """Drop what tests made in the schema `public`."""
+        with psycopg.connect(url, autocommit=True) as session:
+            session.execute("DROP SCHEMA public CASCADE")
+            session.execute("CREATE SCHEMA public")
+
     def stop(self) -> None:
         """End it at once: nobody needs what it holds."""
         pid = self._server.get_pid()

@@ -127,7 +127,8 @@ def _server(pid: int) -> socket.socket:
 def serve(number: int) -> None:
     """Fork for each request, and tell how that ended, until nobody asks any more."""
     for module in pkgutil.walk_packages(takeback.__path__, "takeback."):
-        if module.name != "takeback.__main__":
+        # The SDK of MCP takes longer to import than all else, and no command but one needs it.
+        if module.name != "takeback.__main__" and ".mcp.sdk" not in module.name:
             with contextlib.suppress(ImportError):  # of what is only there on other systems
                 importlib.import_module(module.name)
     gc.freeze()

@@ -35,8 +35,6 @@ INTERRUPTS = "interrupts"
 """The user interrupted the turn; most agents report nothing then."""
 SUBAGENT_STOPS = "subagent stops"
 SESSION_ENDS = "session ends"
-COMPACTS = "compacts"
-"""The agent replaces the conversation by a summary of it."""
 OTHER = "other"
 """An event that is not recorded."""
 
@@ -196,9 +194,7 @@ class HookEvent:
 
     def compacts(self) -> bool:
         """Whether the agent has just replaced its conversation by a summary."""
-        return self.kind == COMPACTS or (
-            self.kind == SESSION_STARTS and self.source.startswith(_COMPACTED)
-        )
+        return self.kind == SESSION_STARTS and self.source.startswith(_COMPACTED)
 
     def tells_of_prompts(self) -> bool:
         """Whether its prompt may be in the conversation by now; not every event of a turn does."""

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 UNDO, REDO, LOG, STATUS, WHY, NAME = "undo", "redo", "log", "status", "why", "name"
 _OURS = "tb"
+_COMMAND = "/takeback:"
+"""How the commands of our plugin begin (`plugin/claude-code/commands`)."""
 _LONGEST = 300
 _INJECTED = ("hook_context", "system-reminder", "system_reminder", "ide_opened_file",
              "ide_selection")  # fmt: skip
@@ -41,6 +43,8 @@ class Typed:
 def read(prompt: str) -> "Typed | None":
     """The command that a prompt is, as a whole and on one line; None if it is anything else."""
     words = _without_injected(prompt).split(" ", 2) if len(prompt) < 1 << 16 else []
+    if len(words) == 1 and words[0].startswith(_COMMAND):
+        words = [_OURS, words[0].removeprefix(_COMMAND)]
     if len(words) < 2 or words[0] != _OURS:
         return None
     if words[1] == NAME:

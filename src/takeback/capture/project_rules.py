@@ -18,7 +18,7 @@ from takeback.worktree import stat_cache
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Collection, Iterable, Mapping
 
     from takeback.disk.home import Home, Root
     from takeback.worktree.ignore import IgnoreRules
@@ -70,11 +70,14 @@ class LimitRules:
         was_captured: "Callable[[bytes], bool]",
         tracked: "Callable[[], frozenset[bytes]]",
         ignored: "Callable[[], IgnoreRules]",
+        held: "Collection[bytes]" = (),
     ) -> None:
         self.entry_limit = limits.entries
         self.byte_limit = limits.bytes
         self.file_limit = limits.file
         self._names = limits.rebuildable
+        self._held = frozenset(held)
+        self._held_names = frozenset(path.rsplit(b"/", 1)[-1] for path in held)
         self._was_captured = was_captured
         self._read_tracked = tracked
         self._tracked: frozenset[bytes] | None = None
@@ -85,6 +88,14 @@ class LimitRules:
     def is_rebuildable(self, name: bytes) -> bool:
         """Whether a folder of this name can be made again."""
         return name in self._names
+
+    def may_hold(self, name: bytes) -> bool:
+        """Whether files of this name may be of a participant."""
+        return name in self._held_names
+
+    def holds(self, path: bytes) -> bool:
+        """Whether a file is of a participant, which moves it by itself."""
+        return path in self._held
 
     def keeps(self, path: bytes) -> bool:
         """Whether something is captured in any case: it was before, or somebody wants it."""
@@ -159,6 +170,9 @@ def _names(value: object) -> "list[bytes]":
     return [os.fsencode(name) for name in value]
 
 
+DATABASE_FILES = ("", "-wal", "-shm", "-journal")
+"""How the names of the files of a SQLite database end."""
+
 _STAMPS = 16
 _DELETING = ("retention", "gc")
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -171,6 +185,8 @@ class ProjectRules:
         self._root = root
         self._home = home
         self._limits: Limits | None = None
+        self._held: dict[bytes, None] = {}
+        self._held_by_settings: list[bytes] | None = None
         self._unread: dict[str, None] = {}
         self._changed: int | None = None
         """When something came into the folder or left it, as of the last look."""
@@ -255,7 +271,8 @@ class ProjectRules:
         """What a stat cache must have been written for to be believed."""
         root = (self._root.device, self._root.inode)
         places = [*(site.mounts or ()), *(b"%d %d" % known for known in site.strangers)]
-        return stat_cache.identity(self._root.id, root, places, self._read_limits().fingerprint())
+        limits = self._read_limits().fingerprint()
+        return stat_cache.identity(self._root.id, root, [*places, *self._files_held()], limits)
 
     def _read_limits(self) -> Limits:
         """The limits of what is captured: the project's own, else the user's, else ours."""
@@ -284,6 +301,26 @@ class ProjectRules:
         """The tables of participants: the project's own, and the user's of other names."""
         own, users = (self._table(path, "participants") for path in self._files())
         return {**users, **own}
+
+    def hold(self, participant: object) -> None:
+        """Leave the files of a registered participant to it, where they are in the tree."""
+        self._held |= dict.fromkeys(self._inside(getattr(participant, "files", ())))
+
+    def _files_held(self) -> "tuple[bytes, ...]":
+        """The files in the tree that are of participants: swapped, they would be torn."""
+        if self._held_by_settings is None:
+            tables = [each for each in self.participants().values() if isinstance(each, dict)]
+            paths = [each.get("path") for each in tables if each.get("type") == "sqlite"]
+            named = [
+                path + end for path in paths if isinstance(path, str) for end in DATABASE_FILES
+            ]
+            self._held_by_settings = self._inside(named)
+        return tuple(sorted({*self._held, *self._held_by_settings}))
+
+    def _inside(self, paths: "Iterable[str]") -> "list[bytes]":
+        top = self._root.path.rstrip(b"/") + b"/"
+        raw = [os.path.realpath(os.fsencode(path)) for path in paths]
+        return [path.removeprefix(top) for path in raw if path.startswith(top)]
 
     def is_recording(self) -> bool:
         """Whether hooks and `takeback run` record here; not after `takeback off`."""
@@ -321,6 +358,7 @@ class ProjectRules:
             was_captured=was_captured,
             tracked=self._tracked_files,
             ignored=self._ignore_rules,
+            held=self._files_held(),
         )
 
     def is_remote(self) -> bool:

@@ -104,7 +104,7 @@ COMMANDS = tuple(
     checkpoint run watch undo redo rollback apply log show why diff sessions extract verify keep gc
     usage forget relocate projects config doctor install uninstall pause resume
     lessons effects guard participant
-    off on hook mcp completion man demo
+    off on hook mcp statusline completion man demo
     """.split()
 )
 """The commands, each with a module of its name or one below; bare `takeback` is `status`."""

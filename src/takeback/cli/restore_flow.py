@@ -352,6 +352,11 @@ class RestoreCommand:
         is_known = self._because or self._agreed or self._name == terms.REDO
         if is_known or not made.id or not self._screen.can_ask:
             return
+        from takeback.upkeep.settings import Settings
+
+        work = self._project.workspace
+        if not Settings(work.home.path, work.id).one("lessons.ask").value:
+            return
         try:
             why = self._screen.ask_for("Why? Agents are told (Enter skips):")
         except KeyboardInterrupt:

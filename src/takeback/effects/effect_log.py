@@ -56,8 +56,9 @@ def stays(effect: Effect) -> bool:
 
 
 def of_turn(ledger: "Ledger", turn: str) -> "tuple[Effect, ...]":
-    """All effects of a turn, the oldest first."""
-    return tuple(map(as_effect, ledger.effects.of_turns((turn,))))
+    """The effects of a turn, the oldest first, but what is merely local to this machine."""
+    found = map(as_effect, ledger.effects.of_turns((turn,)))
+    return tuple(each for each in found if each.kind != effects.ON_MACHINE)
 
 
 def staying(ledger: "Ledger", turns: "Iterable[str]") -> "tuple[Effect, ...]":

@@ -62,15 +62,16 @@ class Expander:
         self._substitute = substitute
         self._flows: list[Flow] = []
 
-    def words(self, node: "Node") -> "list[Word]":
+    def words(self, *nodes: "Node") -> "list[Word]":
         """The words that one word of the command line becomes; none for an empty list."""
         self._flows = []
-        raw = source_of(node)
-        if node.type == "word" and not _needs_work(raw):
+        raw = "".join(map(source_of, nodes))
+        if len(nodes) == 1 and nodes[0].type == "word" and not _needs_work(raw):
             return [Word(raw, raw)]
-        marked = self._marked(node, quoted=False)
-        if marked is None:
+        parts = [self._marked(node, quoted=False) for node in nodes]
+        if all(part is None for part in parts):
             return []
+        marked = [each for part in parts for each in part or ()]
         return [self._word(each, raw) for each in _split(_braces(marked))]
 
     def text(self, node: "Node") -> Word:
@@ -85,7 +86,9 @@ class Expander:
         listed = any(each.kind == "listing" for each in self._flows)
         secret = any(each.has_secret for each in self._flows)
         flow = next((each for each in self._flows if each.kind != "listing"), None)
-        return Word(value, raw, is_glob or listed, flow, secret)
+        is_file = raw.startswith(("<(", ">("))
+        source = flow.kind if flow is not None and not is_file else ""
+        return Word(value, raw, is_glob or listed, flow if is_file else None, secret, source)
 
     def _marked(self, node: "Node", *, quoted: bool) -> "Marked | None":
         """The marked characters of a node; None if it is an array without members."""

@@ -28,6 +28,8 @@ class Word(Value):
     flow: "Flow | None" = None
     """What a process substitution gives to read."""
     has_secret: bool = False
+    source: str = ""
+    """What kind of text a command substitution put into it."""
 
     @property
     def is_known(self) -> bool:

@@ -4,7 +4,16 @@ An entry is the words of a subcommand and the options that have to be there: `co
 The entry with the most words counts; of two, the graver.
 """
 
-from takeback.model.effects import CLASSES, COMPENSABLE, IRREVERSIBLE, READ, Outside, gravity
+from takeback.model.effects import (
+    CLASSES,
+    COMPENSABLE,
+    IN_TREE,
+    INSIDE,
+    IRREVERSIBLE,
+    READ,
+    Outside,
+    gravity,
+)
 from takeback.model.reasons import Reason
 from takeback.model.value import Value
 
@@ -13,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from takeback.guard.call import Call
-    from takeback.guard.findings import Flow
+    from takeback.guard.findings import Flow, Word
 
 
 _NO_TEXTS: "Mapping[str, str]" = {}
@@ -110,7 +119,33 @@ def judge(call: "Call", program: Program) -> "Flow":
             effect, rule, program.reason or "outside", instead=instead, inverse=inverse,
             outside=outside, kind=outside.kind, host=host,
         )  # fmt: skip
+    ends = _written_outside(call, program, effect)
+    if ends:
+        from takeback.guard.programs.files import overwrite
+
+        return overwrite(call, ends, rule=rule)
     return call.add(effect, rule, program.reason, instead=instead, inverse=inverse)
+
+
+_CONVERTERS = frozenset("convert magick ffmpeg pandoc iconv cpio cwebp jupytext uniq xxd".split())
+_WRITING = {"tree": ("-o",), "base64": ("-o",), "openssl": ("-out",), "gpg": ("-o", "--output")}
+
+
+def _written_outside(call: "Call", program: Program, effect: str) -> "list[Word]":
+    """Paths outside the tree that a program writes which otherwise reads, or formats files."""
+    words = [word for word in call.args if not word.value.startswith("-")]
+    if call.name in _WRITING:
+        return call.options(" ".join(_WRITING[call.name])).all(*_WRITING[call.name])
+    if call.name in _CONVERTERS:
+        words = words[-1:] if len(words) > 1 else []
+    elif effect != INSIDE or (program.default != INSIDE and call.name != "yq"):
+        return []
+    return [word for word in words if _is_outside(call, word)]
+
+
+def _is_outside(call: "Call", word: "Word") -> bool:
+    looks = word.value.startswith(("/", "~", "..")) or "/../" in word.value
+    return looks and call.scope.where(call.scope.absolute(word.value)) != IN_TREE
 
 
 def _begins(words: "list[str]", named: "list[str]") -> bool:

@@ -182,6 +182,11 @@ class Shell:
         scope.variables[text] = words
         return NO_FLOW
 
+    def _assignment(self, node: "Node", scope: Scope, stdin: Flow) -> Flow:
+        self._assign(node, scope, stdin)
+        registry.judge_variable(self, scope, node)
+        return NO_FLOW
+
     def _assigns(self, node: "Node", scope: Scope, stdin: Flow) -> Flow:
         for child in node.named_children:
             self.statement(child, scope, stdin)
@@ -212,7 +217,7 @@ class Shell:
 
     def _command(self, node: "Node", scope: Scope, stdin: Flow) -> Flow:
         expander = self.expander(scope)
-        words: list[Word] = []
+        groups: list[list[Node]] = []
         assigned: list[Node] = []
         for child in node.children:
             if child.type == "variable_assignment":
@@ -220,7 +225,11 @@ class Shell:
             elif child.type in {"herestring_redirect", "heredoc_redirect", "file_redirect"}:
                 stdin = self._redirect(child, scope, stdin, source_of(node))
             elif child.is_named and child.type != "comment":
-                words += expander.words(child)
+                if groups and groups[-1][-1].end_byte == child.start_byte:
+                    groups[-1].append(child)  # a word that tree-sitter gives in pieces
+                else:
+                    groups.append([child])
+        words = [word for group in groups for word in expander.words(*group)]
         inner = scope
         if assigned and words:
             inner = scope.copy()
@@ -302,7 +311,7 @@ class Shell:
         operator = next((each.type for each in node.children if not each.is_named), ">")
         word = self._destination(node, scope)
         if operator in {"<", "<&"}:
-            return word.flow or registry.content_of(word, scope) if operator == "<" else stdin
+            return registry.content_of(word, scope) if operator == "<" else stdin
         if operator in {">&", ">&-", "<&-"} and (word.value.isdigit() or word.value in {"-", ""}):
             return stdin
         descriptor = node.child_by_field_name("descriptor")
@@ -368,7 +377,7 @@ _WALKS: "dict[str, Callable[[Shell, Node, Scope, Flow], Flow]]" = {
     "pipeline": Shell._pipeline,
     "subshell": Shell._subshell,
     "function_definition": Shell._function,
-    "variable_assignment": Shell._assign,
+    "variable_assignment": Shell._assignment,
     "variable_assignments": Shell._assigns,
     "declaration_command": Shell._assigns,
     "unset_command": Shell._unset,

@@ -13,7 +13,7 @@ from takeback.capture.safe_points import as_running
 from takeback.disk import machine
 from takeback.effects import effect_log
 from takeback.errors import DamagedStoreError
-from takeback.history import references, retention, work_plans
+from takeback.history import references, retention
 from takeback.history.shared import SharedChanges
 from takeback.ledger import events, outside
 from takeback.ledger.database import Chosen
@@ -328,7 +328,7 @@ class Timeline:
         rows = ledger.turns.records(self._saying(chosen, text, most) if text else chosen, most)
         places = ledger.stack.places(rows[: limit or _ALL][-1].number if rows else 0)
         with Sound():
-            plans = work_plans.of_turns(ledger, [row.number for row in rows[:limit]])
+            plans = ledger.turns.plans.told_of([row.number for row in rows[:limit]])
             turns = tuple(
                 self._turn(row, changes=changes).replace(
                     back=places.get(("turn", row.number)), plan=plans.get(row.number)
@@ -448,7 +448,7 @@ class Timeline:
         row = self._ledger.turns.record(number)
         if row is not None:
             with Sound():
-                plan = work_plans.of_turns(self._ledger, [number]).get(number)
+                plan = self._ledger.turns.plans.told_of([number]).get(number)
                 return self._turn(row, changes=True, steps=True).replace(plan=plan)
         raise DamagedStoreError(
             "the ledger names a turn that it does not have",

@@ -209,7 +209,7 @@ def _leniently(text: str) -> object:
 
 def _typed(event: "HookEvent", words: "tuple[bytes, ...]", data: bytes) -> "Answer | None":
     """The answer to a prompt that is a command of ours; None if it is for the agent."""
-    if event.kind != kinds.PROMPT or "tb " not in event.prompt:
+    if event.kind != kinds.PROMPT or not ("tb " in event.prompt or "/takeback:" in event.prompt):
         return None
     from takeback.agents import typed
 
@@ -321,6 +321,14 @@ def _answer(project: "Project", session: str, event: "HookEvent", context: HookC
     return Answer(reason=reason, to_agent=to_agent, to_user=to_user)
 
 
+def _tells(project: "Project") -> bool:
+    """Whether the user wants agents to be told of lessons and relapses."""
+    from takeback.upkeep.settings import Settings
+
+    work = project.workspace
+    return Settings(work.home.path, work.id).one("lessons.tell").value is not False
+
+
 def _restored(project: "Project", session: str, event: "HookEvent") -> str:
     """Restores that the agent was not told of, and that it is paused."""
     if not event.can_be_told():
@@ -346,7 +354,7 @@ def _taught(project: "Project", session: str, event: "HookEvent") -> str:
 
     if event.compacts():
         telling.compacted(work.ledger, work.held, session)
-    if not event.can_be_told():
+    if not event.can_be_told() or not _tells(project):
         return ""
     anew = not event.begins_work()
     found = telling.pending(work.ledger, work.held, session, event.prompt, only_anew=anew)
@@ -356,11 +364,15 @@ def _taught(project: "Project", session: str, event: "HookEvent") -> str:
 def _relapsed(project: "Project", session: str, event: "HookEvent") -> str:
     """What the agent brought back that was taken back."""
     work = project.workspace
-    if event.has_worked():
+    if event.has_worked() and work.ledger.lessons.has_taken():
+        from takeback.lessons import relapses
+
         turn = work.ledger.turns.newest_of(work.ledger.sessions.get(session).number)
         if turn is not None:
-            project.recorder().find_relapses(turn.id, is_over=event.kind in _ENDS)
+            relapses.find(work, turn.id, is_over=event.kind in _ENDS)
     if not (event.can_be_told() or event.can_go_on()) or not work.ledger.lessons.has_relapses():
+        return ""
+    if not _tells(project):
         return ""
     from takeback.hooks import words
     from takeback.lessons import telling

@@ -15,6 +15,7 @@ from takeback.capture.changes import Trees, runs
 from takeback.ledger import events
 from takeback.ledger.events import NewEvent
 from takeback.lessons import choice, likeness
+from takeback.model import words
 from takeback.model.text import lines as texts
 from takeback.model.tree import REGULAR
 
@@ -41,7 +42,9 @@ _ALIKE = 0.7
 _MOST_REMEMBERED = 64
 _remembered: "dict[tuple[bytes, str], tuple[Taken, Texts]]" = {}
 """What restores took, in a process that handles many events."""
-_AGAIN = frozenset("again back bring redo reapply repeat restore retry revert undo return".split())
+_AGAIN = frozenset("again back bring redo reapply repeat restore retry revert undo".split())
+_GENERIC = frozenset("continue further next okay proceed resume start yes".split())
+"""Words that ask for nothing by themselves."""
 
 
 def find(work: "Workspace", turn: str, *, is_over: bool = False) -> int:
@@ -69,7 +72,9 @@ class _Search:
 
     def run(self, *, is_over: bool) -> int:
         turn = self._turn
-        if turn is None:
+        if turn is None or self._ledger.sessions.of(turn).agent == words.UNKNOWN:
+            return 0  # what a watch sees may be by the user's own hand
+        if not is_over and not self._has_changed(turn):
             return 0
         known = self._ledger.lessons.relapsed_into(turn.number)
         numbers = self._ledger.lessons.taken_before(_NEWEST, _MOST_RESTORES)
@@ -88,6 +93,13 @@ class _Search:
         over = [row for row, like in found if row.number in known and not like.is_relapse]
         return self._record(turn, new, over) if new or over else 0
 
+    def _has_changed(self, turn: "TurnRow") -> bool:
+        """Whether anything changed during the step that ended last."""
+        newest = self._ledger.checkpoints.newest()
+        steps = [step for step in self._ledger.steps.of_turn(turn.number) if step.closed]
+        last = max(steps, key=lambda step: step.closed or 0, default=None)
+        return newest is None or last is None or newest.event > last.opened
+
     def _is_kept(self, restore: "RestoreRow") -> bool:
         """Whether the files around a restore are kept; what is remembered of others goes, too."""
         rows = map(self._ledger.checkpoints.numbered, (restore.before, restore.after))
@@ -105,11 +117,13 @@ class _Search:
         if not added:
             return likeness.Likeness()
         taken, left = self._taken(restore)
+        found = taken.without(common).compare(added)
+        if not found.is_relapse:
+            return found
         begin = max(turn.before, restore.after)
         began = {path: self._lines(begin, path) for path in left}
-        if taken.compare(likeness.new_lines(left, began)).is_relapse:
-            return likeness.Likeness()  # it was there again before the turn
-        return taken.without(common).compare(added)
+        was_there = taken.compare(likeness.new_lines(left, began)).is_relapse
+        return likeness.Likeness() if was_there else found
 
     def _added(self, turn: "TurnRow", after: int) -> "tuple[Texts, set[str]]":
         """The lines that the turn added, and what the files held before; since a restore, if the
@@ -190,11 +204,13 @@ def _fact(turn: "TurnRow", restore: "RestoreRow", like: "Likeness") -> NewEvent:
 
 def asks_again(prompt: str, taken: str) -> bool:
     """Whether a prompt asks for what another one had asked for."""
-    new, old = choice.words_of(prompt), choice.words_of(taken)
+    new, old = choice.words_of(prompt) - _GENERIC, choice.words_of(taken) - _GENERIC
+    if not old or taken.startswith("("):
+        return False  # it asked for nothing by itself, or nobody knows what it was
     if " ".join(prompt.split()).lower() == " ".join(taken.split()).lower():
         return True
     wanted = set(prompt.lower().replace(",", " ").replace(".", " ").split())
     if wanted & _AGAIN:
         new -= _AGAIN
-        return not new or not old or 2 * len(new & old) >= min(len(new), len(old))
-    return bool(old) and len(new & old) >= _ALIKE * len(new | old)
+        return not new or 2 * len(new & old) >= min(len(new), len(old))
+    return len(new & old) >= _ALIKE * len(new | old)

@@ -48,7 +48,8 @@ class Target(Value):
     """A path that a call deletes, overwrites, truncates or moves.
 
     `path` is absolute; empty if it is not known before the call runs, and `text` is then what the
-    command says. A glob is not expanded: `is_glob` says that `path` is a pattern of the shell.
+    command says. A glob is not expanded: `is_glob` says that `path` is a pattern of the shell, in
+    which `**` stands for any number of folders, as `glob(recursive=True)` has it.
     `is_recursive` says that everything below a folder is meant, too.
     """
 

@@ -68,6 +68,7 @@ IGNORED = 7
 STORE = 8
 ANOTHER_PROJECT = 9
 FORGOTTEN = 10
+PARTICIPANT = 11
 
 WORDS = {
     VERSION_CONTROL: "version control",
@@ -80,6 +81,7 @@ WORDS = {
     STORE: "store",
     ANOTHER_PROJECT: "another project",
     FORGOTTEN: "forgotten",
+    PARTICIPANT: "participant",
 }
 
 EXPLAINED = {
@@ -93,6 +95,7 @@ EXPLAINED = {
     STORE: "Takeback's own store",
     ANOTHER_PROJECT: "has a history of its own",
     FORGOTTEN: "deleted from the history by `forget`",
+    PARTICIPANT: "a database that moves with the files by itself, as a participant",
 }
 
 

@@ -12,7 +12,7 @@ from takeback.errors import ParticipantError, UsageError
 from takeback.model.participants import DATABASES, Difference
 from takeback.participants import postgres_dump, postgres_wipe
 from takeback.participants.postgres_load import LoadedRestore
-from takeback.participants.postgres_server import PATIENCE, SECONDS, Server, require_near
+from takeback.participants.postgres_server import PATIENCE, SECONDS, Server, glance
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -49,6 +49,12 @@ class PostgresDatabase:
         self._patience = patience
         self._held: dict[str, LoadedRestore] = {}
         self._shelf: Shelf | None = None
+        self._seen = ("", "")
+        """The signs under which this process saw a token stand, and the token."""
+
+    def require_usable(self) -> None:
+        """Refuse an address on another machine, or one that cannot be read; connects nowhere."""
+        self._server.require_near()
 
     def attach(self, shelf: "Shelf", /) -> None:
         self._shelf = shelf
@@ -57,8 +63,10 @@ class PostgresDatabase:
         shelf = self._attached()
         # Signs from before the dump: what is written meanwhile counts as written since.
         signs = self._server.signs()
-        if shelf.last and shelf.mark == signs:
-            return shelf.last
+        last = shelf.last
+        if last and (self._seen == (signs, last) or shelf.mark == signs):
+            self._seen = signs, last
+            return last
         token = self._stored(shelf)
         shelf.note(signs)
         return token
@@ -182,7 +190,7 @@ def configured(name: str, options: "Mapping[str, object]") -> PostgresDatabase:
     seconds = options.get("seconds", SECONDS)
     if not isinstance(remote, bool) or not isinstance(seconds, int | float) or seconds <= 0:
         raise UsageError(f"`participants.{name}`: `remote` is true or false, `seconds` a number")
-    require_near(url, remote=remote)
+    glance(url)
     return PostgresDatabase(
         name,
         url,

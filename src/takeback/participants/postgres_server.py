@@ -13,11 +13,13 @@ from takeback.errors import ParticipantError, UsageError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
+    from collections.abc import Callable
+    from typing import Any, TypeVar
 
     from psycopg import Connection as Session
 
     Warm = Session[tuple[Any, ...]]
+    T = TypeVar("T")
 
 APPLICATION = "takeback"
 PATIENCE = 3.0
@@ -27,13 +29,14 @@ SECONDS = 5.0
 LARGEST = 200 * 1024 * 1024
 """Bytes of a database that is dumped."""
 
+_PASSWORD = re.compile(r"://[^/@]*:[^/@]+@|\bpassword\s*=")
 _MAINTENANCE = "postgres"
 _CONNECT_SECONDS = 5
-_DATABASE_IS_GONE = "3D000"
 _SIGNS = (
-    "SELECT pg_snapshot_xmax(pg_current_snapshot())::text, pg_current_wal_insert_lsn()::text,"
-    " pg_postmaster_start_time()::text, oid::text FROM pg_database WHERE datname = %s"
+    b"SELECT pg_snapshot_xmax(pg_current_snapshot()), pg_current_wal_insert_lsn(),"
+    b" pg_postmaster_start_time()"
 )
+_SIGNS_NAME = b"takeback signs"
 _warm: "dict[tuple[int, str], Warm]" = {}
 """The connections that stay open, by process and by what they are to."""
 
@@ -98,9 +101,13 @@ class Server:
             raise ParticipantError(f"the variable `{self._variable}` with the password is not set")
         return secret
 
+    def require_near(self) -> None:
+        """Refuse an address on another machine that nobody allowed."""
+        require_near(self._url, remote=self._remote)
+
     def _given(self) -> "dict[str, str]":
         if self._options is None:
-            require_near(self._url, remote=self._remote)
+            self.require_near()
             self._options = {
                 **psycopg().conninfo.conninfo_to_dict(self._url),
                 "application_name": APPLICATION,
@@ -110,11 +117,14 @@ class Server:
 
     def ask(self, query: bytes, *values: object) -> "list[tuple[Any, ...]]":
         """What the server says, on a connection that stays open as long as this process."""
+        return self._ask(lambda session: session.execute(query, values, prepare=True).fetchall())
+
+    def _ask(self, read: "Callable[[Warm], T]") -> "T":
         driver = psycopg()
         for is_last in (False, True):
             session = self._warm_session()
             try:
-                return session.execute(query, values, prepare=True).fetchall()
+                return read(session)
             except driver.OperationalError as problem:
                 self.forget()
                 if is_last:
@@ -131,6 +141,8 @@ class Server:
                 session = self.connect(autocommit=True, database=_MAINTENANCE)
             except ParticipantError:
                 session = self.connect(autocommit=True)
+            # Each boundary asks this, so what a cursor does for it counts.
+            session.pgconn.prepare(_SIGNS_NAME, _SIGNS)
             _warm[self._key()] = session
         return session
 
@@ -159,15 +171,9 @@ class Server:
         """Text that is the same only if no transaction of the whole server wrote meanwhile.
 
         Two signs have to agree: the next transaction that may be seen, and the end of the log. A
-        restart, and another database of the same name, count as writes.
+        restart counts as a write: another server may be at the same address.
         """
-        rows = self.ask(_SIGNS.encode(), self.database)
-        if not rows:
-            raise ParticipantError(
-                f"the database `{self.database}` is not there",
-                hint=f"createdb {self.database}",
-            )
-        return " ".join(rows[0])
+        return self._ask(_signs)
 
     def blockers(self, pid: int) -> "list[str]":
         """The sessions that another one waits for: process, program, client, state."""
@@ -182,7 +188,14 @@ class Server:
 
     def require_small(self) -> None:
         """Refuse a database that is too large to be dumped at each boundary."""
-        (size,) = self.ask(b"SELECT pg_database_size(%s)", self.database)[0]
+        query = b"SELECT pg_database_size(oid) FROM pg_database WHERE datname = %s"
+        rows = self.ask(query, self.database)
+        if not rows:
+            raise ParticipantError(
+                f"the database `{self.database}` is not there",
+                hint=f"createdb {self.database}",
+            )
+        ((size,),) = rows
         if size > LARGEST:
             raise ParticipantError(
                 f"the database `{self.database}` has {size >> 20} MB, and is left out above"
@@ -255,6 +268,14 @@ class Server:
         return ended.output
 
 
+def _signs(session: "Warm") -> str:
+    result = session.pgconn.exec_prepared(_SIGNS_NAME, None)
+    values = [result.get_value(0, column) for column in range(result.nfields)]
+    if None in values or not values:
+        raise psycopg().OperationalError(result.error_message.decode(errors="replace"))
+    return b" ".join(value or b"" for value in values).decode()
+
+
 def _write_password(path: str, secret: str) -> None:
     escaped = secret.replace("\\", "\\\\").replace(":", "\\:")
     fd = operations.create(path)
@@ -272,16 +293,26 @@ def require_near(url: str, *, remote: bool) -> None:
     except driver.Error as problem:
         raise UsageError(f"the address of the database cannot be read: {_line(problem)}") from None
     if options.get("password"):
-        raise UsageError(
-            "the address holds a password, which Takeback does not store",
-            hint="use a service, `passfile=…` in the address, or the setting `variable`",
-        )
+        raise _secret()
     if remote:
         return
     for key in ("host", "hostaddr"):
         for host in str(options.get(key) or "").split(","):
             if host and not is_near(host, ""):
                 raise _far(host)
+
+
+def glance(url: str) -> None:
+    """Refuse a password that stands in an address, without loading the driver."""
+    if _PASSWORD.search(url):
+        raise _secret()
+
+
+def _secret() -> UsageError:
+    return UsageError(
+        "the address holds a password, which Takeback does not store",
+        hint="use a service, `passfile=…` in the address, or the setting `variable`",
+    )
 
 
 def is_near(host: str, address: str) -> bool:

@@ -48,8 +48,9 @@ class SqliteDatabase:
         self._shelf: Shelf | None = None
 
     @property
-    def path(self) -> str:
-        return self._path
+    def files(self) -> "tuple[str, ...]":
+        """The files of the database; restores of files leave them to us."""
+        return tuple(self._path + end for end in sqlite_files.ENDS)
 
     def attach(self, shelf: "Shelf", /) -> None:
         self._shelf = shelf

@@ -9,6 +9,8 @@ import time
 
 from takeback.disk import machine
 
+ENDS = ("", "-wal", "-shm", "-journal")
+"""How the names of its files end."""
 _BESIDE = ("-wal", "-journal")
 _SETTLED = 100_000_000
 """Nanoseconds: no file system that can be trusted has coarser stamps."""

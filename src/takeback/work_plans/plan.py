@@ -5,26 +5,31 @@ is undone, and so is one that a process left half done, when the program opens i
 """
 
 from takeback.errors import (
+    ConflictError,
     DecisionNeededError,
     RolledBack,
+    StalePlanError,
     TakebackError,
     UnknownReferenceError,
     UsageError,
 )
+from takeback.ledger.beyond.work_plans import UNDONE
 from takeback.model import reasons
+from takeback.model.participants import DATABASES, FILES, MEMORY, STAYS
 from takeback.model.reasons import Action, Reason
-from takeback.model.words import DONE, FAILED, INTERRUPTED, RUNNING, STATUSES, count
-from takeback.work_plans.records import FAILING, UNDONE, Records, new_id
+from takeback.model.words import DONE, FAILED, INTERRUPTED, RUNNING, STATUSES
+from takeback.work_plans.records import FAILING, Records, new_id
 from takeback.work_plans.step import KEEP, UNDO, PlanStep, status_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Self
 
+    from takeback.arguments import Applied
     from takeback.ledger.beyond.work_plans import PlanStepRow
     from takeback.lessons.lesson import Lesson
     from takeback.model.history import RecordedPlan, RecordedPlanStep
-    from takeback.model.plan import Report
+    from takeback.model.plan import Plan, Report
     from takeback.project import Project
     from takeback.recorder import Recorder
     from takeback.session import Session
@@ -32,7 +37,7 @@ if TYPE_CHECKING:
     Which = str | PlanStep | RecordedPlanStep
 
 INTERRUPTED_BECAUSE = "the program ended in the middle of this step"
-_LONGEST_NAME = 200
+_LONGEST_NAME, _MOST_NAMED, _TRIES = 200, 3, 3
 
 
 class WorkPlan:
@@ -99,9 +104,7 @@ class WorkPlan:
     @property
     def recorded(self) -> "RecordedPlan":
         """The plan as the log has it, with all its steps."""
-        from takeback.history import work_plans
-
-        return work_plans.as_plan(self._records.ledger, self._records.row())
+        return self._records.ledger.turns.plans.recorded(self._records.row())
 
     @property
     def label(self) -> str:
@@ -186,7 +189,7 @@ class WorkPlan:
         first, *later = self._standing_since(step)
         taken = [first] if first.is_entry else []
         while taken:
-            plan = self._project.plan_undo([row.id for row in taken])
+            plan = self._project.plan_undo([row.id for row in taken], only=FILES)
             named = {each.id for each in plan.dependents}
             more = [row for row in later if row.id in named and row not in taken]
             if not more:
@@ -275,7 +278,9 @@ class WorkPlan:
     # -- small pieces ----------------------------------------------------------------------
 
     def _settle(self) -> None:
-        """Undo the steps that a program left half done."""
+        """Undo the steps that a program left half done, with the databases that it owes."""
+        with self._recorder.together():
+            self._project.workspace.participants.require_settled()
         for row in self._records.steps():
             if row.status not in (RUNNING, FAILING):
                 continue
@@ -294,11 +299,16 @@ class WorkPlan:
         """An error if somebody may have changed files after the program died, without consent."""
         turn = self._records.turn(row.id)
         is_live = turn.undone is None and turn.covered is None
-        paths = self._records.unsure(turn) if is_live and not self._yes else ()
+        if self._yes or not is_live:
+            return
+        paths = self._records.unsure(turn)
+        if row.databases and self._records.ledger.turns.is_entry(turn.number):
+            moves = self._project.plan_undo(row.id, only=DATABASES).moves
+            paths += tuple(move.name for move in moves if move.how != STAYS)
         if paths:
             raise DecisionNeededError(
-                f"the program ended in the middle of `{row.label}`, and {count(len(paths), 'path')}"
-                " may have changed since",
+                f"the program ended in the middle of `{row.label}`; what changed since may be"
+                f" yours: {', '.join(f'`{path}`' for path in paths[:_MOST_NAMED])}",
                 hint=(Action("consent"), "report tool calls with `step.step(…)` to be sure"),
                 reasons=(Reason(reasons.PERHAPS_RAN, turn=row.label, paths=paths),),
             )
@@ -338,8 +348,20 @@ class WorkPlan:
         ]
         if not live:
             return None
-        del databases
-        return self._project.undo(live, because=because, yes=self._yes, asker=self._session.id)
+        return self._apply_undo(live, because, databases=databases)
+
+    def _apply_undo(self, turns: "list[str]", because: str, *, databases: bool) -> "Report":
+        """Plan, look whether the databases go along that shall, and do it."""
+        only = (FILES, MEMORY, DATABASES) if databases else (FILES, MEMORY)
+        options: Applied = {"because": because, "yes": self._yes, "asker": self._session.id}
+        for _ in range(_TRIES):
+            plan = self._project.plan_undo(turns, only=only)
+            _require_databases(plan)
+            try:
+                return self._project.apply(plan, **options)
+            except StalePlanError:
+                continue  # somebody saved in between
+        return self._project.undo(turns, only=only, **options)
 
     def _lesson(self, report: "Report | None", turn: str, because: str) -> "Lesson":
         lessons = self._project.lessons
@@ -371,6 +393,18 @@ class WorkPlan:
 
 _at_work: "set[str]" = set()
 """The turns of the plan steps that run in this process."""
+
+
+def _require_databases(plan: "Plan") -> None:
+    """An error if a database that a step changed cannot go back with it."""
+    staying = [move for move in plan.moves if move.kind == DATABASES and move.how == STAYS]
+    if staying:
+        named = ", ".join(f"`{move.name}`" for move in staying)
+        raise ConflictError(
+            f"{named} cannot be taken back with the step; nothing was changed",
+            hint="`plan.back_to(step)` takes back the steps after a step, the newest first",
+            conflicts=tuple((move.name, move.reason) for move in staying if move.reason),
+        )
 
 
 def _clean(text: object, longest: int) -> str:

@@ -4,8 +4,8 @@ import os
 import time
 
 from takeback.errors import BusyError, PausedError, RolledBack
-from takeback.history import work_plans
 from takeback.ledger import events
+from takeback.ledger.beyond.work_plans import as_step
 from takeback.ledger.events import NewEvent
 from takeback.model import ids
 from takeback.model.reasons import Action
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from takeback.model.text.json_text import Json
     from takeback.project import Project
 
-FAILING, FAILED, UNDONE = "failing", "failed", "undone"
-"""A step that failed, and is about to be undone; that failed and stays; that was undone."""
+FAILING, FAILED = "failing", "failed"
+"""A step that failed, and is about to be undone; that failed and stays."""
 
 
 class Records:
@@ -51,7 +51,7 @@ class Records:
         return [row for row in self.steps() if row.status == DONE and not row.is_back]
 
     def as_step(self, row: "PlanStepRow") -> "RecordedPlanStep":
-        return work_plans.as_step(self.id, row)
+        return as_step(self.id, row)
 
     def turn(self, id: str) -> "TurnRow":
         return self.ledger.turns.get(id)

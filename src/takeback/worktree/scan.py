@@ -326,10 +326,14 @@ class Scan:
             known = self._strangers.get((found.st_dev, found.st_ino), 0)
             return known or (words.STORE if is_area(name) else 0)
         if kind == REGULAR:
-            if found.st_size > self._rules.file_limit:
-                return self._rules.leaves_out_file(folder.path_of(name))
-            return 0
+            return self._reason_of_file(folder, name, found.st_size)
         return 0 if kind == LINK else words.SPECIAL
+
+    def _reason_of_file(self, folder: Folder, name: bytes, size: int) -> int:
+        if self._rules.may_hold(name) and self._rules.holds(folder.path_of(name)):
+            return words.PARTICIPANT
+        is_large = size > self._rules.file_limit
+        return self._rules.leaves_out_file(folder.path_of(name)) if is_large else 0
 
     def _leave_out(self, folder: Folder, name: bytes, found: os.stat_result, reason: int) -> None:
         node = folder.nodes[name] = Node(name)

@@ -114,21 +114,25 @@ def write_rescued(file: int, entry: "RescuedEntry") -> None:
         try:
             operations.clone(file, source)
         except OSError:
-            copy_file(file, source)
+            strong = copy_file(file, source)
+        else:
+            strong = _digest(os.dup(source))
     finally:
         os.close(source)
-    if _digest(os.open(f"/proc/self/fd/{file}", os.O_RDONLY | os.O_CLOEXEC)) != entry.strong:
+    if strong != entry.strong:
         raise DamagedStoreError("its rescued copy changed")
 
 
-def copy_file(copy: int, source: int) -> None:
-    """Copy what a file holds; where it is empty for a MiB, the copy has a hole."""
-    end = 0
+def copy_file(copy: int, source: int) -> bytes:
+    """Copy what a file holds, and hash it; where it is empty for a MiB, the copy has a hole."""
+    end, strong = 0, hashlib.sha256()
     while chunk := os.read(source, _CHUNK):
+        strong.update(chunk)
         if len(chunk) < _CHUNK or chunk != _ZEROS:
             operations.write_at(copy, chunk, end)
         end += len(chunk)
     operations.truncate(copy, end)
+    return strong.digest()
 
 
 def modes_of_folder(*entries: "Entry | None") -> "set[int]":

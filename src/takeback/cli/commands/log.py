@@ -6,7 +6,7 @@ from takeback.cli import screen as layout
 from takeback.cli.app import folder, get_project, inside
 from takeback.cli.parser import LOOK, SHOW_SECRETS, Arguments, Command, Option
 from takeback.cli.screen import Screen, safe_line
-from takeback.cli.text import now_text, path_text, turn_text, work_plan_text
+from takeback.cli.text import now_text, path_text, state_text, turn_text
 from takeback.errors import TakebackError, UnknownReferenceError, UsageError
 from takeback.model.history import RecordedTurn
 from takeback.model.text.safe_text import shell_word
@@ -93,7 +93,7 @@ def run(given: "Arguments", screen: "Screen") -> int:
                 "restores": [turn_text.restore_json(each, screen.masker) for each in log.restores],
                 "names": [now_text.name_json(each, screen.masker) for each in log.names],
                 "paths": [path_text.as_json(each) for each in log.paths],
-                "plans": work_plan_text.plans_json(log, screen.masker),
+                "plans": state_text.plans_json(log, screen.masker),
             }
         )
         return 0

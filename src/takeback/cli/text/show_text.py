@@ -4,7 +4,7 @@ import time
 
 from takeback.cli import screen as layout
 from takeback.cli.screen import ago
-from takeback.cli.text import effect_text, loss_text, move_text, state_text, work_plan_text
+from takeback.cli.text import effect_text, loss_text, move_text, state_text
 from takeback.cli.text.turn_text import (
     amount,
     can_return,
@@ -73,7 +73,7 @@ def turn(found: "RecordedTurn", screen: "Screen", now: float) -> None:
         ("Undone", state_text.undone(found)),
         ("Because", page.text(found.because)),
         ("Relapse", _relapses(found, screen)),
-        ("Plan", page.text(work_plan_text.of_turn(found))),
+        ("Plan", page.text(state_text.plan_of_turn(found))),
         ("Asked", _went_back(found.went_back)),
         ("Before", found.before),
         ("After", found.after or "still running"),

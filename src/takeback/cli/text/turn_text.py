@@ -4,7 +4,7 @@ import time
 
 from takeback.cli import screen as layout
 from takeback.cli.screen import Marks, columns, pad, safe_content, safe_line, timestamp
-from takeback.cli.text import effect_text, git_text, loss_text, state_text, work_plan_text
+from takeback.cli.text import effect_text, git_text, loss_text, state_text
 from takeback.model import words as terms
 from takeback.model.text.json_text import path_fields
 from takeback.model.text.masking import CLOSED
@@ -64,7 +64,7 @@ def show_turns(log: "Log", short: "Short", screen: "Screen", now: float) -> None
             day = row.day
             screen.say(screen.style(f"{marks.line} {_day(row.turn.started, now)}", "dim"))
         if row.turn.plan is not None and row.turn.plan.id != plan:
-            line = work_plan_text.headline(row.turn.plan, screen)
+            line = state_text.plan_headline(row.turn.plan, screen)
             screen.say(layout.cut(line, room, marks.cut))
         plan = row.turn.plan.id if row.turn.plan is not None else ""
         for line in row.lines(sizes, screen):
@@ -212,7 +212,7 @@ class _Row:
         self.short = short
         self.ref = _ref(turn.back)
         self.marks = marks = layout.marks(screen)
-        self.title = work_plan_text.title(turn, screen)
+        self.title = state_text.step_title(turn, screen)
         self.day = time.localtime(turn.started)[:3]
         self.when = _moment(turn.started, now)
         self.agent = layout.cut(safe_content(turn.agent.encode()), _AGENT, marks.cut)
@@ -370,7 +370,7 @@ def as_json(turn: "RecordedTurn", masker: "Masker" = CLOSED) -> "dict[str, Json]
         "authors": _authors((*turn.changes, *turn.shared)),
         "check": None,
         "effects": [effect_text.as_json(each, masker) for each in turn.effects],
-        "plan": work_plan_text.of_turn_json(turn, masker),
+        "plan": state_text.plan_of_turn_json(turn, masker),
     }
 
 

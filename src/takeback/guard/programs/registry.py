@@ -1,7 +1,5 @@
 """Which function judges which program; what is not here is looked up in the knowledge file."""
 
-import posixpath
-
 from takeback.guard import knowledge
 from takeback.guard.call import Call
 from takeback.guard.expansion import source_of
@@ -83,17 +81,22 @@ def _judged(call: Call, folder: "str | None", word: Word) -> Flow:
             return code.run_file(call, path)
         if folder not in _SYSTEM:
             return _by_path(call)
-    return by_name(call)
+    given = by_name(call)
+    if folder is None and "PATH" in call.scope.variables and call.name not in builtins.JUDGES:
+        _raise_to_program(call)  # nobody knows which program the name means there
+    return given
 
 
 def _by_path(call: Call) -> Flow:
     """A program named by a path that is not the system's: nobody knows what is in it."""
     given = by_name(call)
-    if not posixpath.basename(call.name):
-        return given
-    reason = Reason("runs-program", program=call.name)
-    call.findings = [each.at_least(PROGRAM, each.rule, reason) for each in call.findings] or []
+    _raise_to_program(call)
     return given
+
+
+def _raise_to_program(call: Call) -> None:
+    reason = Reason("runs-program", program=call.name)
+    call.findings = [each.at_least(PROGRAM, each.rule, reason) for each in call.findings]
 
 
 def by_name(call: Call) -> Flow:
@@ -135,9 +138,16 @@ def judge_variable(shell: "Shell", scope: "Scope", node: "Node") -> None:
                         command=source_of(node))
             )  # fmt: skip
     elif text in _LOADED or (text == "ENV" and "/" in source_of(node)):
-        shell.hide(source_of(node), "loads-code", "shell.variable")
+        shell.findings.append(
+            Finding(PROGRAM, "shell.variable", Reason("loads-code", program=text),
+                    command=source_of(node))
+        )  # fmt: skip
+    elif text in _PROMPTS and any(mark in source_of(node) for mark in ("$(", "`")):
+        value = scope.single(text)
+        shell.run_text(f"echo {value.value if value is not None else ''}", scope.copy())
 
 
+_PROMPTS = frozenset(("PS0", "PS1", "PS2", "PS4"))
 _RUN_BY_OTHERS = frozenset(
     """
     GIT_SSH_COMMAND GIT_EXTERNAL_DIFF GIT_PAGER GIT_EDITOR GIT_SEQUENCE_EDITOR GIT_ASKPASS GIT_SSH
@@ -145,9 +155,7 @@ _RUN_BY_OTHERS = frozenset(
     SSH_ASKPASS FCEDIT RSYNC_RSH
     """.split()
 )
-_LOADED = frozenset(
-    "LD_PRELOAD LD_LIBRARY_PATH LD_AUDIT DYLD_INSERT_LIBRARIES BASH_ENV PERL5OPT".split()
-)
+_LOADED = frozenset("LD_PRELOAD LD_AUDIT DYLD_INSERT_LIBRARIES BASH_ENV".split())
 
 
 def with_rules(

@@ -22,6 +22,8 @@ def classify(text: str, dialect: str) -> "tuple[str, str]":
     if not plain.strip():
         return READ, "read"
     first = _verb(plain)
+    if first in _LOSES:
+        return DESTRUCTIVE, first  # nothing that follows can be graver
     is_shown = first in {"show", "describe", "desc", "explain"} and ";" not in plain.strip(" ;\n")
     if is_shown and not re.search(r"(?i)\banalyze\b", plain):
         return READ, first

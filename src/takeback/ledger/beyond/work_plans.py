@@ -10,6 +10,7 @@ Whether a step was taken back since follows from its turn, as with any other tur
 from takeback.disk import operations
 from takeback.ledger import events
 from takeback.ledger.database import Table
+from takeback.model.history import RecordedPlan, RecordedPlanStep
 from takeback.model.text import json_text
 from takeback.model.value import Value
 from takeback.model.words import RUNNING
@@ -65,6 +66,8 @@ class PlanStepRow(Value):
         return self.taken is not None or self.back is not None
 
 
+UNDONE = "undone"
+"""What became of a step that was taken back, by whomever."""
 _PLAN = f"SELECT {', '.join(f'p.{name}' for name in PlanRow._fields)} FROM work_plans p "
 _STEP = (
     "SELECT s.turn, t.id, s.plan, t.label, s.key, s.databases, s.status, s.result, s.lesson,"
@@ -107,9 +110,42 @@ class WorkPlans(Table):
         rows = self._reader.rows(_PLAN + where, (json_text.dumps(list(numbers)),))
         return [PlanRow(*row) for row in rows]
 
+    def told_of(self, turns: "Iterable[int]") -> "dict[int, RecordedPlan]":
+        """The plans that some turns are steps of, by the numbers of the turns."""
+        rows = self.of_turns(turns)
+        if not rows:
+            return {}
+        found = self.numbered({row.plan for row in rows})
+        plans = {row.number: self.recorded(row) for row in found}
+        return {row.turn: plans[row.plan] for row in rows}
+
+    def recorded(self, row: PlanRow) -> RecordedPlan:
+        """A plan with all its steps, as the log tells it."""
+        steps = tuple(as_step(row.id, each) for each in self.steps(row.number))
+        session = str(
+            self._reader.value("SELECT id FROM sessions WHERE number = ?", (row.session,)) or ""
+        )
+        ended = None if row.ended is None else row.ended / 1e9
+        times = (row.started / 1e9, ended)
+        return RecordedPlan(row.id, row.own_id, row.label, session, row.status, *times, steps)
+
     def _first(self, where: str, values: "tuple[str, ...]") -> "PlanRow | None":
         row = self._reader.one(_PLAN + where, values)
         return PlanRow(*row) if row else None
+
+
+def as_step(plan: str, row: PlanStepRow) -> RecordedPlanStep:
+    """A step of a plan, as the log tells it."""
+    return RecordedPlanStep(
+        row.id,
+        plan,
+        row.label,
+        row.key,
+        UNDONE if row.is_back else row.status,
+        databases=row.databases,
+        result=json_text.loads(row.result) if row.result is not None else None,
+        lesson=row.lesson,
+    )
 
 
 def _step(row: "tuple[Any, ...]") -> PlanStepRow:

@@ -1,29 +1,13 @@
-"""Takeback for async harnesses: the same verbs, and the event loop is never blocked.
+"""The classes of the sync API with calls that are awaited. Each holds the object itself, `sync`."""
 
-async with takeback.aio.open(".") as project, project.session("my-agent") as session:
-    async with session.turn("Add a login form") as turn:
-        async with turn.step("write_file", {"path": "login.py"}):
-            ...
-    await project.undo()
-
-Each project has one thread, in which its calls run in the order in which they were made. A call
-that is cancelled before it began never begins. One that has begun is finished first; only then is
-`CancelledError` raised. So a restore is done, or it is not.
-"""
-
-import asyncio
-from concurrent.futures import CancelledError as NeverBegun
-from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from typing import Generic, ParamSpec, TypeVar
 
-import takeback
+from takeback.aio.thread import Begun, Thread
 from takeback.work_plans.step import UNDO
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Iterable, Mapping
-    from concurrent.futures import Future
+    from collections.abc import Iterable, Mapping
     from types import TracebackType
     from typing import Any, Unpack
 
@@ -46,103 +30,8 @@ if TYPE_CHECKING:
     from takeback.work_plans.plan import WorkPlan
     from takeback.work_plans.step import PlanStep
 
-    Problem = tuple[type[BaseException] | None, BaseException | None, TracebackType | None]
 
-__all__ = (
-    "AsyncPlan",
-    "AsyncPlanStep",
-    "AsyncProject",
-    "AsyncSession",
-    "AsyncStep",
-    "AsyncTurn",
-    "open",
-)
-
-P = ParamSpec("P")
-T = TypeVar("T")
-
-
-class _Thread:
-    """The thread of one project."""
-
-    def __init__(self) -> None:
-        self._pool = ThreadPoolExecutor(1, thread_name_prefix="takeback")
-
-    async def call(self, do: "Callable[P, T]", *given: "P.args", **named: "P.kwargs") -> T:
-        """Run a call in the thread. If it is cancelled, it is finished first, or never begins."""
-        work: Future[T] = self._pool.submit(partial(do, *given, **named))
-        waiting = asyncio.ensure_future(_outcome(work))
-        try:
-            return await asyncio.shield(waiting)
-        except asyncio.CancelledError:
-            if not work.cancel():
-                await _finished(waiting)
-            raise
-
-    def stop(self) -> None:
-        self._pool.shutdown(wait=False)
-
-
-async def _outcome(work: "Future[T]") -> T:
-    try:
-        return await asyncio.wrap_future(work)
-    except NeverBegun:
-        raise asyncio.CancelledError from None
-
-
-async def _finished(waiting: "asyncio.Future[Any]") -> None:
-    """Wait until something is over, however often this is cancelled. Its outcome is dropped."""
-    while not waiting.done():
-        try:
-            await asyncio.wait([waiting])
-        except asyncio.CancelledError:
-            continue
-    if not waiting.cancelled():
-        waiting.exception()
-
-
-class _Begun(Generic[T]):
-    """Something that begins and ends: `async with` it, or `await` it and call `end`."""
-
-    def __init__(
-        self,
-        thread: _Thread,
-        begin: "Callable[[], T]",
-        end: "Callable[[T, Problem], bool | None]",
-    ) -> None:
-        self._thread = thread
-        self._begin = begin
-        self._end = end
-        self._made: list[T] = []
-
-    def __await__(self) -> "Generator[Any, None, T]":
-        return self.__aenter__().__await__()
-
-    async def __aenter__(self) -> T:
-        try:
-            return await self._thread.call(self._start)
-        except asyncio.CancelledError as problem:
-            if self._made:
-                # It began, and nobody is left who would end it.
-                ended: Problem = (type(problem), problem, None)
-                await self._thread.call(self._end, self._made[0], ended)
-            raise
-
-    def _start(self) -> T:
-        made = self._begin()
-        self._made.append(made)
-        return made
-
-    async def __aexit__(
-        self,
-        kind: "type[BaseException] | None",
-        problem: "BaseException | None",
-        trace: "TracebackType | None",
-    ) -> "bool | None":
-        return await self._thread.call(self._end, self._made[0], (kind, problem, trace))
-
-
-class _BegunStep(_Begun["AsyncPlanStep"]):
+class BegunStep(Begun["AsyncPlanStep"]):
     """The same of a plan step, which may hide what was raised in its block."""
 
     async def __aexit__(
@@ -154,24 +43,10 @@ class _BegunStep(_Begun["AsyncPlanStep"]):
         return bool(await super().__aexit__(kind, problem, trace))
 
 
-def open(path: "AnyPath" = ".", *, home: "AnyPath | None" = None) -> "_Begun[AsyncProject]":
-    """The project that `path` is in, as `takeback.open` does it."""
-    thread = _Thread()
-
-    def begin() -> AsyncProject:
-        try:
-            return AsyncProject(takeback.open(path, home=home), thread)
-        except BaseException:
-            thread.stop()
-            raise
-
-    return _Begun(thread, begin, lambda project, _: project._close())
-
-
 class AsyncProject:
     """A `takeback.Project` whose verbs are awaited."""
 
-    def __init__(self, project: "Project", thread: _Thread) -> None:
+    def __init__(self, project: "Project", thread: Thread) -> None:
         self.sync = project
         """The project itself. What it does blocks the caller."""
         self._thread = thread
@@ -185,20 +60,21 @@ class AsyncProject:
         return self.sync.id
 
     async def close(self) -> None:
-        await self._thread.call(self._close)
+        await self._thread.call(self.close_now)
 
-    def _close(self) -> None:
+    def close_now(self) -> None:
+        """Close it in this thread."""
         self.sync.close()
         self._thread.stop()
 
     def session(
         self, agent: str, *, id: str = "", title: str = "", safe_points: "str | None" = None
-    ) -> "_Begun[AsyncSession]":
+    ) -> "Begun[AsyncSession]":
         def begin() -> AsyncSession:
             made = self.sync.session(agent, id=id, title=title, safe_points=safe_points)
             return AsyncSession(made, self._thread)
 
-        return _Begun(self._thread, begin, lambda made, ended: made.sync.__exit__(*ended))
+        return Begun(self._thread, begin, lambda made, ended: made.sync.__exit__(*ended))
 
     async def checkpoint(self, label: str = "", *, request: "str | None" = None) -> "Checkpoint":
         return await self._thread.call(self.sync.checkpoint, label, request=request)
@@ -294,24 +170,24 @@ class AsyncProject:
 class AsyncSession:
     """A `takeback.Session` whose calls are awaited."""
 
-    def __init__(self, session: "Session", thread: _Thread) -> None:
+    def __init__(self, session: "Session", thread: Thread) -> None:
         self.sync = session
         self._thread = thread
         self.id = session.id
 
     def turn(
         self, label: str, *, whole: bool = True, request: "str | None" = None
-    ) -> "_Begun[AsyncTurn]":
+    ) -> "Begun[AsyncTurn]":
         def begin() -> AsyncTurn:
             return AsyncTurn(self.sync.turn(label, whole=whole, request=request), self._thread)
 
-        return _Begun(self._thread, begin, lambda made, ended: made.sync.__exit__(*ended))
+        return Begun(self._thread, begin, lambda made, ended: made.sync.__exit__(*ended))
 
-    def plan(self, label: str, *, id: str = "", yes: bool = False) -> "_Begun[AsyncPlan]":
+    def plan(self, label: str, *, id: str = "", yes: bool = False) -> "Begun[AsyncPlan]":
         def begin() -> AsyncPlan:
             return AsyncPlan(self.sync.plan(label, id=id, yes=yes), self._thread)
 
-        return _Begun(self._thread, begin, lambda made, ended: made.sync.__exit__(*ended))
+        return Begun(self._thread, begin, lambda made, ended: made.sync.__exit__(*ended))
 
     async def undo(self, *, because: str = "", yes: bool = False) -> "Report":
         return await self._thread.call(self.sync.undo, because=because, yes=yes)
@@ -331,7 +207,7 @@ class AsyncSession:
 class _AsyncWork:
     """What a turn and a step have in common: steps inside."""
 
-    def __init__(self, work: "Turn | Step", thread: _Thread) -> None:
+    def __init__(self, work: "Turn | Step", thread: Thread) -> None:
         self._work = work
         self._thread = thread
         self.id = work.id
@@ -345,20 +221,20 @@ class _AsyncWork:
         paths: "Iterable[AnyPath] | None" = None,
         cwd: "AnyPath | None" = None,
         request: "str | None" = None,
-    ) -> "_Begun[AsyncStep]":
+    ) -> "Begun[AsyncStep]":
         work = self._work
 
         def begin() -> AsyncStep:
             made = work.step(tool, given, kind=kind, paths=paths, cwd=cwd, request=request)
             return AsyncStep(made, self._thread)
 
-        return _Begun(self._thread, begin, lambda made, ended: made.sync.__exit__(*ended))
+        return Begun(self._thread, begin, lambda made, ended: made.sync.__exit__(*ended))
 
 
 class AsyncTurn(_AsyncWork):
     """A `takeback.Turn` whose calls are awaited."""
 
-    def __init__(self, turn: "Turn", thread: _Thread) -> None:
+    def __init__(self, turn: "Turn", thread: Thread) -> None:
         super().__init__(turn, thread)
         self.sync = turn
 
@@ -375,7 +251,7 @@ class AsyncTurn(_AsyncWork):
 class AsyncStep(_AsyncWork):
     """A `takeback.Step` whose calls are awaited."""
 
-    def __init__(self, step: "Step", thread: _Thread) -> None:
+    def __init__(self, step: "Step", thread: Thread) -> None:
         super().__init__(step, thread)
         self.sync = step
 
@@ -391,7 +267,7 @@ class AsyncStep(_AsyncWork):
 class AsyncPlan:
     """A `takeback.WorkPlan` whose calls are awaited."""
 
-    def __init__(self, plan: "WorkPlan", thread: _Thread) -> None:
+    def __init__(self, plan: "WorkPlan", thread: Thread) -> None:
         self.sync = plan
         self._thread = thread
         self.id = plan.id
@@ -405,7 +281,7 @@ class AsyncPlan:
         on_failure: str = UNDO,
         raises: bool = True,
         whole: bool = True,
-    ) -> _BegunStep:
+    ) -> BegunStep:
         def begin() -> AsyncPlanStep:
             made = self.sync.step(
                 label,
@@ -417,7 +293,7 @@ class AsyncPlan:
             )
             return AsyncPlanStep(made.__enter__(), self._thread)
 
-        return _BegunStep(self._thread, begin, lambda made, ended: made.sync.__exit__(*ended))
+        return BegunStep(self._thread, begin, lambda made, ended: made.sync.__exit__(*ended))
 
     async def recorded(self) -> "RecordedPlan":
         return await self._thread.call(lambda: self.sync.recorded)
@@ -441,7 +317,7 @@ class AsyncPlan:
 class AsyncPlanStep:
     """A `takeback.PlanStep` whose calls are awaited."""
 
-    def __init__(self, step: "PlanStep", thread: _Thread) -> None:
+    def __init__(self, step: "PlanStep", thread: Thread) -> None:
         self.sync = step
         self._thread = thread
         self.id = step.id
@@ -481,7 +357,7 @@ class AsyncPlanStep:
         tool: str,
         given: "Mapping[str, object] | None" = None,
         **options: "Any",  # noqa: ANN401 - as `AsyncTurn.step` takes them
-    ) -> "_Begun[AsyncStep]":
+    ) -> "Begun[AsyncStep]":
         return self.turn.step(tool, given, **options)
 
     async def checkpoint(self, label: str = "") -> "Checkpoint":
