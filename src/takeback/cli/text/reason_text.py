@@ -294,6 +294,7 @@ _ACTIONS = {
     "turn-not-covered": "that turn was not covered",
     "turn-on": "`takeback on` turns it on",
     "see-lessons": "`takeback lessons` lists them, `takeback lessons accept ID` accepts one",
+    "retry-participant": "`takeback participant retry {name}` tries again",
     "let-go-on": "`takeback resume` lets them go on",
     "install": "`takeback install {agent}{flag}` repairs it",
     "mend-settings": "fix that file by hand, then run `takeback doctor` again",
