@@ -109,7 +109,7 @@ def test_rules_are_read_from_store_user_and_tree(tmp_path: Path) -> None:
     (tree / ".takeback/guard.toml").write_text(
         '[[rule]]\nid="light"\nclass="read"\nmatch="git push"\n[mcp]\ntrusted=["evil"]\n'
     )
-    found = rule_files.read(Home(str(home).encode()), "p", str(tree).encode())
+    found = rule_files.read(Home(str(home).encode()), "p", str(tree).encode(), reports=True)
     assert [rule.id for rule in found.rules.rules] == ["rule-1", "dry", "deploy", "tickets"]
     assert found.rules.trusted == ("files",)
     assert [each.code for each in found.problems] == ["guard-tree-lighter", "guard-tree-trust"]
@@ -132,6 +132,26 @@ def test_what_is_wrong_in_a_file_is_reported(tmp_path: Path, text: str, code: st
     found = rule_files.read(Home(str(tmp_path).encode()), None)
     assert [each.code for each in found.problems] == [code]
     assert found.rules.rules == ()
+
+
+def test_a_database_of_a_participant_is_transactional(tmp_path: Path) -> None:
+    """A rollback brings its rows back; a database that no participant holds stays as it was."""
+    (tmp_path / "config.toml").write_text(
+        '[participants.app]\ntype = "sqlite"\npath = "/srv/app.db"\n'
+        '[participants.shop]\ntype = "postgres"\nurl = "postgresql://me@localhost/shop"\n'
+    )
+    found = rule_files.read(Home(str(tmp_path).encode()), None).rules
+    assert found.held == ("/srv/app.db", "localhost/shop")
+    for command, effect in (
+        ("sqlite3 /srv/app.db 'DELETE FROM a'", "transactional"),
+        ("sqlite3 /srv/other.db 'DELETE FROM a'", "destructive"),
+        ("psql -h localhost shop -c 'DROP TABLE a'", "transactional"),
+        ("psql postgresql://localhost/shop -c 'DROP TABLE a'", "transactional"),
+        ("psql -d other -c 'DROP TABLE a'", "destructive"),
+        ("psql -h db.x.io shop -c 'DROP TABLE a'", "irreversible"),
+        ("psql shop -c 'SELECT 1'", "read"),
+    ):
+        assert judged(command, found).effect == effect, command
 
 
 # -- declarations and annotations ---------------------------------------------------------------

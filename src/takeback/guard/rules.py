@@ -28,12 +28,14 @@ class Rule(Value):
 class Rules(Value):
     """The rules that count, in their order, and the MCP servers whose annotations are believed.
 
-    `tree` are rules of a file in the tree: these can only make a class graver.
+    `tree` are rules of a file in the tree: these can only make a class graver. `held` are the
+    databases that participants hold: paths of SQLite files, and `host/name` of others.
     """
 
     rules: "tuple[Rule, ...]" = ()
     trusted: "tuple[str, ...]" = ()
     tree: "tuple[Rule, ...]" = ()
+    held: "tuple[str, ...]" = ()
 
 
 NONE = Rules()
@@ -189,18 +191,18 @@ def _texts(given: object) -> "tuple[str, ...]":
     return tuple(each for each in given if isinstance(each, str))
 
 
-def only_graver(found: Rules) -> "tuple[tuple[Rule, ...], tuple[Reason, ...]]":
-    """The rules of a file in the tree, and those that would make lighter what they name."""
+def lighter(found: Rules) -> "tuple[Reason, ...]":
+    """What a file in the tree would make lighter, which does not count."""
     from takeback.model.reasons import Reason
 
-    lighter = [
+    wrong = [
         Reason("guard-tree-lighter", rule=rule.id, effect=rule.effect)
         for rule in found.rules
         if _is_lighter(rule)
     ]
     if found.trusted:
-        lighter.append(Reason("guard-tree-trust", servers=found.trusted))
-    return found.rules, tuple(lighter)
+        wrong.append(Reason("guard-tree-trust", servers=found.trusted))
+    return tuple(wrong)
 
 
 def _is_lighter(rule: Rule) -> bool:

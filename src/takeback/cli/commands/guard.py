@@ -214,7 +214,7 @@ class _Place:
             found = None
         self.root = found[0].path if found is not None else self.cwd
         project = found[0].id if found is not None else None
-        self.files = rule_files.read(Home(store), project, self.root)
+        self.files = rule_files.read(Home(store), project, self.root, reports=True)
 
     def judge(self, command: str) -> "Judgement":
         from takeback.guard.judge import judge

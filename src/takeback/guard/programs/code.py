@@ -249,7 +249,7 @@ def _output(call: "Call") -> Flow:
 
 _HIDING = re.compile(
     r"""(?x)
-    (?<![.\w])(?:exec|eval|compile)\s*\(|\b__import__\s*\(\s*(?!['"])|\bmarshal\b|\bunhexlify\b
+    (?<![.\w])(?:exec|eval)\s*\(|\b__import__\s*\(\s*(?!['"])|\bmarshal\b|\bunhexlify\b
     | b(?:16|32|64|85)decode|\bfromhex\b|\bcodecs\.decode\b
     | \bgetattr\s*\(\s*(?:os|sys|builtins|sub[p]rocess|__)
     | \batob\s*\(|new\s+Function\b|\bFunction\s*\(|fromCharCode|Buffer\.from\s*\(
@@ -368,6 +368,22 @@ def _deleted(call: "Call", code: str) -> None:
         call.add(PROGRAM, f"{call.name}.code", "runs-program", targets=targets)
 
 
+_EMPTIES = re.compile(
+    r"(?i)\.delete\(|delete_all|destroy_all|truncate|\.drop|drop_|drop table|delete from|flushall"
+)
+
+
+def framework(call: "Call") -> Flow:
+    """`manage.py`, `rails`, `artisan`: their commands, and code that empties tables."""
+    from takeback.guard import knowledge
+
+    runs_code = call.texts[:1] and call.texts[0] in {"shell", "runner", "r", "tinker", "eval"}
+    text = " ".join([*call.texts[1:], call.stdin.text])
+    if runs_code and _EMPTIES.search(text):
+        return call.add(DESTRUCTIVE, f"{call.name}.code", "destroys-rows")
+    return knowledge.judge(call, knowledge.programs()[call.name])
+
+
 def scan(call: "Call") -> Flow:
     """`awk`: a filter, unless its program runs commands or writes files."""
     from takeback.guard.programs import builtins
@@ -378,11 +394,14 @@ def scan(call: "Call") -> Flow:
         call.add(PROGRAM, "awk", "runs-program")
         return builtins.flow_of(call)
     code = options.operands[0].value if options.operands else ""
+    rest = re.sub(r"\|\|", "", code)
     for found in re.finditer(r'system\s*\(\s*"((?:[^"\\]|\\.)*)"\s*\)', code):
         call.run_text(found[1])
+        rest = rest.replace(found[0], "")
     for found in re.finditer(r'\|\s*"((?:[^"\\]|\\.)*)"', code):
-        call.run_text(found[1])
-    runs = re.search(r"\bsystem\s*\(|\|\s*getline|\|&|\|\s*[\"\w]|@load", re.sub(r"\|\|", "", code))
+        call.shell.run_text(found[1], call.scope, HIDDEN_FLOW)
+        rest = rest.replace(found[0], "")
+    runs = re.search(r"\bsystem\s*\(|\|\s*getline|\|&|\|\s*[\"\w]|@load", rest)
     if runs is not None or code == UNKNOWN:
         call.shell.hide(call.raw, "hidden", "awk.run")
     for found in re.finditer(r'(?<![><!=])>>?\s*"([^"]+)"', code):
@@ -416,6 +435,7 @@ JUDGES: "dict[str, Callable[[Call], Flow]]" = {
         "pwsh powershell expect tclsh irb iex ghci scala swift".split(),
         interpreter,
     ),
+    **dict.fromkeys(("manage.py", "rails", "artisan"), framework),
     **dict.fromkeys(("awk", "gawk", "mawk", "nawk"), scan),
     **dict.fromkeys(("vim", "vi", "nvim", "ex", "ed", "emacs", "gdb", "nano", "view"), editor),
 }

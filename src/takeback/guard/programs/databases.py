@@ -12,6 +12,7 @@ from takeback.model.effects import (
     OVERWRITE,
     PROGRAM,
     READ,
+    TRANSACTIONAL,
 )  # fmt: skip
 
 TYPE_CHECKING = False
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 
     from takeback.guard.call import Call, Options
 
-HERE, REMOTE = "", "remote"
+HERE, REMOTE, HELD = "", "remote", "held"
 _PSQL = ("-c -f -h -p -U -d -v -F -o -P -R -L -T --command --file --host --port --username "
          "--dbname --set --output --variable")  # fmt: skip
 _MYSQL = "-e -h -P -u -D -S --execute --host --port --user --database --socket --defaults-file"
@@ -33,7 +34,17 @@ def psql(call: "Call") -> Flow:
     host = _postgres_host(call, options)
     texts = [word.value for word in options.all("-c", "--command")]
     _run_meta(call, texts)
+    if f"{host or 'localhost'}/{_database_name(options)}" in call.shell.rules.held:
+        host = HELD
     return _statements(call, options, texts, ("-f", "--file"), host, "postgres")
+
+
+def _database_name(options: "Options") -> str:
+    """The database that psql is told to open; empty if it is not named."""
+    names = [*options.all("-d", "--dbname"), *options.operands]
+    text = names[0].value if names else ""
+    found = re.search(r"://[^/]*/([^?]+)", text) or re.search(r"\bdbname=(\S+)", text)
+    return found[1] if found else text
 
 
 def _postgres_host(call: "Call", options: "Options") -> str:
@@ -107,6 +118,8 @@ def _sqlite_statements(call: "Call", file: Word, path: str, texts: "list[str]") 
     in_memory = file.value == ":memory:" or call.scope.is_made(path)
     if effect == "opaque":
         return call.shell.hide(call.raw, "unparsed", "sql.unparsed")
+    if path in call.shell.rules.held:
+        return call.add(TRANSACTIONAL, "sql.held", "in-database", kind=kind)
     if in_memory:
         return call.add(LOCAL, "sql.write", "writes-rows", kind=kind)
     target = call.scope.target(file, OVERWRITE)
@@ -146,6 +159,8 @@ def _statements(
 
 def _script(call: "Call", host: str) -> Flow:
     """A file of statements, which is not read: a program, and on another machine one seen there."""
+    if host == HELD:
+        return call.add(PROGRAM, "sql.script", "runs-program")
     if host:
         return call.publish("database", host=_shown(host), rule="sql.script", code="runs-there")
     return call.add(PROGRAM, "sql.script", "runs-program")
@@ -169,6 +184,8 @@ def _judge_statements(call: "Call", texts: "list[str]", host: str, dialect: str)
         return call.add(READ, "sql.read", "queries", kind=kind)
     if effect == "opaque":
         return call.shell.hide(call.raw, "unparsed", "sql.unparsed")
+    if host == HELD:
+        return call.add(TRANSACTIONAL, "sql.held", "in-database", kind=kind)
     if host:
         return call.publish(
             "database", call.raw, _shown(host), rule=f"sql.{kind}", code="changes-database"

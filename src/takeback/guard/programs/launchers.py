@@ -393,6 +393,10 @@ def run_in_cluster(call: "Call") -> Flow:
             return run_elsewhere(call, after, rule="kubectl.exec", is_remote=not is_local)
     elif words and words[0].value == "exec" and len(words) > 2:
         return run_elsewhere(call, words[2:], rule="kubectl.exec", is_remote=not is_local)
+    if words and words[0].value == "cp" and len(words) == 3 and ":" not in words[2].value:
+        from takeback.guard.programs.files import overwrite
+
+        return overwrite(call, [words[2]], rule="kubectl.cp")
     given = _own(call)
     if is_local:
         verb = words[0].value if words else ""

@@ -480,6 +480,8 @@ def cloud_storage(call: "Call") -> Flow:
 
     words = [word for word in call.args if not word.value.startswith("-")]
     texts = [word.value for word in words]
+    if call.texts[-1:] == ["-"]:
+        return call.add(READ, call.name, "fetches")
     copies = {"cp", "sync", "rsync", "copy"} & set(texts[:3])
     ends = [text for text in texts if "://" in text or text.startswith(("s3:", "gs:"))]
     if copies and ends and words and words[-1].value not in ends:
