@@ -247,6 +247,11 @@ def unfinished(store: "Store") -> Part:
     for open_row in ledger.journal.read():
         what = Reason("restore-unfinished", restore=open_row.id)
         part.findings.append(Finding(WARNING, what, Reason("next-command"), can_be_repaired=True))
+    for owed in ledger.participants.owed():
+        code = reasons.PARTICIPANT_FAILED if owed.problem else reasons.PARTICIPANT_WAITS
+        what = Reason(code, name=owed.name, restore=owed.restore[:8], problem=owed.problem)
+        advice = Reason("retry-participant", name=owed.name)
+        part.findings.append(Finding(WARNING, what, advice))
     forget = ledger.forgets.under_way()
     if forget is not None:
         what = Reason("forget-unfinished", id=forget[0], phase=forget[1])

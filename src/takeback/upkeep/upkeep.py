@@ -129,7 +129,8 @@ class Upkeep:
             self._work.rules.reload_participants()
             if name in self._work.rules.participants():
                 raise UsageError(
-                    f"`{name}` is in the settings of all your projects", hint="add `--user`"
+                    f"`{name}` is in the settings of all your projects",
+                    hint=Action("remove-for-all", name=name),
                 )
 
     def _settings(self) -> "Settings":

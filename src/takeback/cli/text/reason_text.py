@@ -107,10 +107,7 @@ _PLAIN = {
         "`{name}` is not yet as the restore `{restore}` decided: {problem};"
         " `takeback participant retry {name}` tries again"
     ),
-    reasons.PARTICIPANT_WAITS: (
-        "`{name}` waits until its program registers it: then it becomes as the restore"
-        " `{restore}` decided"
-    ),
+    reasons.PARTICIPANT_WAITS: "`{name}` is restored when its program registers it",
     reasons.RESTORE_OPEN: "a restore was interrupted, and {problem}",
     reasons.NOT_TAKEN_BACK: "{problem}; " + HOW_TO_FREE,
     reasons.JOURNAL_DAMAGED: (
