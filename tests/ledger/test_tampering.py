@@ -104,8 +104,9 @@ class Original:
                     plan.step("a part", key="k") as part,
                 ):
                     part.result = {"n": 1}
-                with session.turn("again"):
+                with session.turn("again") as again:
                     session.memory["plan"] = ["two"]
+                    again.mutate("price", 1, 2, inverse="set-price")
                     (self.tree / ".git" / "refs" / "heads" / "main").write_text("2" * 40 + "\n")
             project.checkpoint("last", request="r3")
             project.undo(because="it was wrong", request="r4", yes=True)

@@ -102,6 +102,8 @@ class Finder:
         if any(name in VERSION_CONTROL for name in path.split(b"/")):
             yield Wanted(self._whole(path), loss, is_deep)
             return
+        if self._spares_git and needs_copy(loss):
+            return  # git writes over what it tracks, and that is always captured
         for known, flags in self._uncovered():
             reason = flags & 0xFF
             if not reason or reason in _NO_CONTENT:
