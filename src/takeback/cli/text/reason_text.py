@@ -24,6 +24,13 @@ _MOST_NAMED, _MOST_SHOWN = 3, 10
 _FORM = 'listeners = [["reindex", "--changed"]] is a list of commands, each a list of words'
 
 _PLAIN = {
+    reasons.GUARD_TAMPER: "it changes the guard, the hooks or the store of Takeback",
+    "guard-unread": "the {origin} rules cannot be read: {why}",
+    "guard-unknown-class": "rule {rule} of the {origin} rules has no known `class`",
+    "guard-no-match": "rule {rule} of the {origin} rules has neither `match` nor `tool`",
+    "guard-unknown-table": "`{name}` of the {origin} rules is not known, and is ignored",
+    "guard-tree-lighter": "rule `{rule}` of the tree would make calls lighter; ignored",
+    "guard-tree-trust": "a file of the tree cannot trust MCP servers; that is ignored",
     reasons.YOURS: "yours",
     reasons.ALREADY: "already as it was",
     reasons.AGENTS_OWN: "the agent's own history",
@@ -288,6 +295,7 @@ _ACTIONS = {
     ),
     "turn-not-covered": "that turn was not covered",
     "turn-on": "`takeback on` turns it on",
+    "retry-participant": "`takeback participant retry {name}` tries again",
     "let-go-on": "`takeback resume` lets them go on",
     "install": "`takeback install {agent}{flag}` repairs it",
     "mend-settings": "fix that file by hand, then run `takeback doctor` again",
