@@ -149,6 +149,8 @@ def interpreter(call: "Call") -> Flow:
     options = call.options(_VALUED.get(name, ""), stops=True)
     if options.has("--version", "-V", "-v", "--help", "-h") and not options.operands:
         return call.add(READ, call.name, "reads")
+    if options.has("-i") and call.stdin is not NO_FLOW and name in {"python", "node", "php"}:
+        _from_flow(call, name, call.stdin)
     module = options.last("-m") if name == "python" else None
     if module is not None:
         return _module(call, module)

@@ -94,12 +94,13 @@ def mysql(call: "Call") -> Flow:
 
 def sqlite(call: "Call") -> Flow:
     """`sqlite3 FILE STATEMENT`: a file of the tree is covered like every other."""
-    options = call.options("-cmd -init -separator -nullvalue")
+    options = call.options("-cmd -init -separator -nullvalue -c -s -f")
     words = options.operands
-    if options.has("-version", "--version", "-help") or not words:
+    if options.has("-version", "--version", "-help") or not (words or options.given):
         return call.add(READ, call.name, "reads")
+    words = words or [Word(":memory:")]
     path = call.scope.absolute(words[0].value)
-    texts = [word.value for word in (*words[1:], *options.all("-cmd"))]
+    texts = [word.value for word in (*words[1:], *options.all("-cmd", "-c", "-s"))]
     texts += [call.stdin.text] if call.stdin.kind == TEXT and not texts else []
     if not texts:
         return call.add(PROGRAM, call.name, "runs-program")
@@ -120,10 +121,20 @@ def _sqlite_statements(call: "Call", file: Word, path: str, texts: "list[str]") 
         return call.shell.hide(call.raw, "unparsed", "sql.unparsed")
     if path in call.shell.rules.held:
         return call.add(TRANSACTIONAL, "sql.held", "in-database", kind=kind)
+    attached = [
+        call.scope.target(Word(name), OVERWRITE)
+        for name in re.findall(
+            r"(?i)\battach\s+(?:database\s+)?['\"]([^'\"]+)['\"]", "\n".join(texts)
+        )
+        if name != ":memory:"
+    ]
+    if in_memory and attached:
+        return call.add_targets(attached, "writes-rows", rule="sql.write")
     if in_memory:
         return call.add(LOCAL, "sql.write", "writes-rows", kind=kind)
-    target = call.scope.target(file, OVERWRITE)
-    return call.add_targets([target], "writes-rows", rule="sql.write")
+    return call.add_targets(
+        [call.scope.target(file, OVERWRITE), *attached], "writes-rows", rule="sql.write"
+    )
 
 
 def _shell_commands(call: "Call", texts: "list[str]") -> None:
@@ -141,10 +152,17 @@ def _statements(
     dialect: str,
 ) -> Flow:  # fmt: skip
     for word in options.all(*file_flags) if file_flags else ():
+        if word.value in {"-", "/dev/stdin"}:
+            if call.stdin.kind != TEXT:
+                _piped(call, host)
+                continue
+            texts.append(call.stdin.text)
+            _run_meta(call, [call.stdin.text])
+            continue
         flow = word.flow or call.scope.written.get(call.scope.absolute(word.value))
         if flow is not None and flow.kind == TEXT:
             texts.append(flow.text)
-        elif word.value != "-":
+        else:
             _script(call, host)
     if not texts and not (file_flags and options.has(*file_flags)):
         if call.stdin.kind == TEXT:
@@ -256,8 +274,20 @@ _REDIS_DESTROYS = frozenset(
 )
 
 
+def _called(words: "list[str]") -> "list[str] | None":
+    """The commands that a script for redis calls; None if it makes their names up."""
+    script = words[1] if len(words) > 1 else UNKNOWN
+    calls = len(re.findall(r"redis\.p?call", script))
+    named = re.findall(r"redis\.p?call\s*\(\s*['\"](\w+)['\"]\s*[,)]", script)
+    if UNKNOWN in script or len(named) < calls or "loadstring" in script:
+        return None
+    return [each.lower() for each in named]
+
+
 def redis(call: "Call") -> Flow:
-    options = call.options("-h -p -a -n -u -s --user --pass -r -i", stops=True)
+    options = call.options("-h -p -a -n -u -s --user --pass -r -i --pattern --type", stops=True)
+    if options.has("--scan", "--bigkeys", "--stat", "--memkeys", "--hotkeys", "--latency"):
+        return call.add(READ, "redis.read", "queries")
     given = options.last("-h")
     host = _host(given.value) if given is not None else HERE
     url = options.last("-u")
@@ -272,6 +302,13 @@ def redis(call: "Call") -> Flow:
             PROGRAM if not options.has("--scan", "--stat", "--bigkeys") else READ, call.name
         )
     verb = words[0].lower()
+    if verb in {"eval", "evalsha", "fcall"}:
+        called = _called(words) if verb == "eval" else None
+        if called is None:
+            return call.shell.hide(call.raw, "eval", "redis.eval")
+        verb = next((each for each in called if each in _REDIS_DESTROYS), "") or next(
+            (each for each in called if each not in _REDIS_READS), "get"
+        )
     if verb in _REDIS_READS and words[1:2] not in (["set"], ["SET"], ["kill"]):
         return call.add(READ, "redis.read", "queries")
     if host:

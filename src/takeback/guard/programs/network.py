@@ -203,6 +203,9 @@ def curl(call: "Call") -> Flow:
         return call.add(READ, "curl", "reads")
     if options.has("--mail-rcpt", "--mail-from") or any(url.startswith("smtp") for url in urls):
         return call.publish("message", host=host_in(urls), rule="curl.mail")
+    talks = [url for url in urls if url.startswith(_TALKS) and not is_local_host(_host_of(url))]
+    if talks:
+        return call.publish("request", host=host_in(talks), rule="curl.talk", code="sends")
     method = _curl_method(options)
     for word in options.all("-o", "--output"):
         _download_to(call, word)
@@ -219,6 +222,10 @@ def curl(call: "Call") -> Flow:
     if urls and all(url.startswith("file://") for url in urls):
         return HIDDEN_FLOW
     return NO_FLOW if kept else Flow(DOWNLOAD, has_secret=secret)
+
+
+_TALKS = ("telnet:", "gopher:", "dict:", "mqtt:", "smb:", "imap", "pop3", "ldap")
+"""Addresses at which curl sends what it is given, whatever its method."""
 
 
 def _curl_method(options: "Options") -> str:
@@ -445,6 +452,23 @@ def netcat(call: "Call") -> Flow:
     return Flow(DOWNLOAD)
 
 
+def tls(call: "Call") -> Flow:
+    """`openssl s_client`: what comes through the pipe is sent; everything else is in the file."""
+    from takeback.guard import knowledge
+
+    talks = "s_client" in call.texts[:1] and call.stdin.kind != NOTHING
+    is_silent = call.stdin.kind == TEXT and call.stdin.text.strip() in {"", "Q", "QUIT", "quit"}
+    if talks and not is_silent and "/dev/null" not in call.raw:
+        found = call.options("-connect -servername -host").last("-connect", "-host")
+        host = _host_of(found.value) if found is not None else ""
+        if not is_local_host(host):
+            return call.publish("request", host=host, rule="openssl.s_client", code="sends")
+    knowledge.judge(call, knowledge.programs()["openssl"])
+    from takeback.guard.programs.builtins import flow_of
+
+    return flow_of(call)
+
+
 def socat(call: "Call") -> Flow:
     if any(re.search(r"exec:|system:|shell:", text, re.IGNORECASE) for text in call.texts):
         return call.shell.hide(call.raw, "hidden", "socat.exec")
@@ -515,6 +539,7 @@ JUDGES: "dict[str, Callable[[Call], Flow]]" = {
     "netcat": netcat,
     "telnet": netcat,
     "socat": socat,
+    "openssl": tls,
     "gh": api_of_host,
     "glab": api_of_host,
     "aws": cloud_storage,
