@@ -119,10 +119,11 @@ def judge(call: "Call", program: Program) -> "Flow":
     instead = program.instead.get(key) or program.instead.get("", "")
     inverse = program.inverse.get(key) or program.inverse.get("", "")
     if effect in {IRREVERSIBLE, COMPENSABLE} and _stays_here(call, program):
-        loses = _verb_class([word for text in call.texts for word in _parts(text)])
+        texts = [call.name, *call.texts]
+        loses = _verb_class([word for text in texts for word in _parts(text)])
         here = DESTRUCTIVE if loses == DESTRUCTIVE else LOCAL
         return call.add(here, rule, "destroys" if here == DESTRUCTIVE else "sends-local")
-    if program.kind == "database" and effect in _CHANGING and any(map(_REMOTE.search, call.texts)):
+    if program.kind == "database" and effect in _CHANGING and _is_remote(call):
         return call.publish("database", rule=rule, code="changes-database")
     if effect in {IRREVERSIBLE, COMPENSABLE}:
         from takeback.guard.programs.network import host_in
@@ -200,7 +201,8 @@ def find(program: Program, call: "Call") -> "tuple[tuple[str, ...], str]":
 _LOSING = frozenset(
     """
     delete del remove rm uninstall destroy drop erase reset purge wipe flush truncate prune garbage
-    nuke unlink unpublish zap shred format mkfs factory-reset deprovision evict expunge discard
+    nuke unlink unpublish zap shred mkfs factory-reset deprovision evict expunge discard
+    rb terminate
     forget clear clean-all rollback downgrade obliterate decommission teardown
     """.split()
 )
@@ -208,7 +210,7 @@ _SEEN = frozenset(
     """
     publish submit deploy upload release push send notify post promote broadcast announce tweet
     sendmail email mail pay charge refund transfer invite submit-job notarize reply
-    comment rollout
+    comment trigger dispatch approve land run-now
     """.split()
 )
 _HARMLESS = frozenset(
@@ -216,9 +218,15 @@ _HARMLESS = frozenset(
     list ls show info get status describe dump query search view logs log help version check
     validate build test lint run start dev serve init new create add install generate gen print
     diff plan preview inspect stat cat head tail count find read fetch pull download export watch
-    explain config doctor whoami env compile format-check analyze parse convert open edit verify
+    explain config doctor whoami env compile format-check analyze parse convert open edit
+    verify format fmt
     """.split()
 )
+_LOSING_OPTIONS = frozenset(
+    "--delete --erase --uninstall --wipe --purge --destroy --drop --empty --remove".split()
+)
+_SEEN_OPTIONS = frozenset("--publish --upload --deploy --submit --send --broadcast".split())
+_MAKERS = frozenset("create init generate build test lint check completion language server".split())
 _CHANGING = frozenset((LOCAL, PROGRAM, DESTRUCTIVE))
 _IN_NAMES = frozenset(
     "delete remove uninstall destroy drop erase reset purge wipe prune garbage nuke".split()
@@ -230,7 +238,7 @@ _SCRIPTS = (".sh", ".bash", ".py", ".js", ".mjs", ".ts", ".rb", ".pl", ".php", "
 _A_WORD = re.compile(r"[A-Za-z][A-Za-z0-9_:-]*")
 _REMOTE = re.compile(
     r"(?:^|[=@,])(?!127\.|0\.0\.0\.0)[\w-]+(?:\.[\w-]+)+:\d+"
-    r"|://(?!/|(?:[^/@\s]*@)?(?:localhost|127\.|0\.0\.0\.0|\[::1))"
+    r"|(?<!\bs3)(?<!\bgs)://(?!/|(?:[^/@\s]*@)?(?:localhost|127\.|0\.0\.0\.0|\[::1))"
 )
 _HERE = re.compile(
     r"(?:^|[=@,/])(?:localhost|127\.0\.0\.1|0\.0\.0\.0|\[?::1\]?|host\.docker\.internal)(?=$|[:/,])"
@@ -249,7 +257,7 @@ def judge_by_words(call: "Call", name: str = "", texts: "list[str] | None" = Non
         program.targets or not program.entries
     )):  # fmt: skip
         return
-    if name.endswith(_SCRIPTS) or _TRIES & set(texts):
+    if name.endswith(_SCRIPTS) or _TRIES & set(texts) or _MAKERS & set(_parts(name)):
         return
     effect = _effect_of_words(name, texts, is_known=program is not None)
     if effect == IRREVERSIBLE and _are_here(texts):
@@ -264,7 +272,7 @@ def judge_by_words(call: "Call", name: str = "", texts: "list[str] | None" = Non
 
 def _effect_of_words(name: str, texts: "list[str]", *, is_known: bool) -> str:
     words = [text for text in texts if _A_WORD.fullmatch(text)][:4]
-    effect = _verb_class(words)
+    effect = _verb_class(words) or _option_class(texts)
     if effect:
         return effect
     if words[:1] == ["sync"] and name in _SYNCED:
@@ -288,6 +296,14 @@ def _verb_class(words: "list[str]") -> str:
     return ""
 
 
+def _option_class(texts: "list[str]") -> str:
+    """The class of options that are a verb: `--delete`, `--publish`."""
+    names = {text.partition("=")[0] for text in texts if text.startswith("--")}
+    if names & _LOSING_OPTIONS:
+        return DESTRUCTIVE
+    return IRREVERSIBLE if names & _SEEN_OPTIONS else ""
+
+
 def _parts(text: str) -> "list[str]":
     return [part for part in re.split(r"[-_:.]", text.lower()) if part]
 
@@ -295,6 +311,26 @@ def _parts(text: str) -> "list[str]":
 def _stays_here(call: "Call", program: Program) -> bool:
     """Whether a client is told to talk to this machine only."""
     return program.kind not in {"message", "payment", "push"} and _are_here(call.texts)
+
+
+def _is_remote(call: "Call") -> bool:
+    """Whether a client of a database is told another machine, by a word or by a variable."""
+    known = call.scope.variables
+    given = [known[name][0].value for name in _ADDRESSES if known.get(name)]
+    hosts = [
+        known[name][0].value for name in ("PGHOST", "DB_HOST", "MYSQL_HOST") if known.get(name)
+    ]
+    return any(map(_REMOTE.search, [*call.texts, *given])) or any(
+        "." in host and not _HERE.search(host) for host in hosts
+    )
+
+
+_ADDRESSES = tuple(
+    """
+    DATABASE_URL DB_URL DIRECT_URL POSTGRES_URL MONGO_URL ETCDCTL_ENDPOINTS DBMATE_DATABASE_URL
+    GOOSE_DBSTRING FLYWAY_URL INFLUX_HOST
+    """.split()
+)
 
 
 def _are_here(texts: "list[str]") -> bool:

@@ -162,12 +162,22 @@ def interpreter(call: "Call") -> Flow:
             return NO_FLOW
         for word in code:
             judge_code(call, name, word.value)
+            if name == "osascript":
+                _judge_script(call, word.value)
         return _output(call)
     if options.has("-EncodedCommand", "-enc"):
         return call.shell.hide(call.raw, "decodes-and-runs", f"{call.name}.decoded")
     word = options.operands[0] if options.operands else Word("-", flow=call.stdin)
     flow = call.stdin if word.value in {"-", "/dev/stdin"} else word.flow
     return _from_flow(call, name, flow) if flow is not None else _script(call, name, word)
+
+
+def _judge_script(call: "Call", text: str) -> None:
+    """AppleScript: what it tells other applications to send or to delete."""
+    if re.search(r"\bsend\b|\bpost\b|outgoing message", text):
+        call.publish("message", rule="osascript.send", code="sends")
+    elif re.search(r"\b(?:delete|empty|erase|shut down|restart)\b", text):
+        call.add(DESTRUCTIVE, "osascript.delete", "destroys")
 
 
 def _edits_in_place(call: "Call", code: "list[Word]", words: "list[Word]") -> bool:

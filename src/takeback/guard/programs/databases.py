@@ -32,11 +32,19 @@ def psql(call: "Call") -> Flow:
     if options.has("-l", "--list", "--version", "-V", "--help", "-?"):
         return call.add(READ, call.name, "reads")
     host = _postgres_host(call, options)
-    texts = [word.value for word in options.all("-c", "--command")]
+    texts = [_with_variables(word.value, options) for word in options.all("-c", "--command")]
     _run_meta(call, texts)
     if f"{host or 'localhost'}/{_database_name(options)}" in call.shell.rules.held:
         host = HELD
     return _statements(call, options, texts, ("-f", "--file"), host, "postgres")
+
+
+def _with_variables(text: str, options: "Options") -> str:
+    """A statement with the variables that `-v` gives it."""
+    for word in options.all("-v", "--set", "--variable"):
+        name, _, value = word.value.partition("=")
+        text = text.replace(f":{name}", value)
+    return text
 
 
 def _database_name(options: "Options") -> str:
@@ -128,6 +136,8 @@ def _sqlite_statements(call: "Call", file: Word, path: str, texts: "list[str]") 
         )
         if name != ":memory:"
     ]
+    opened = re.findall(r"(?m)^\s*\.open\s+(?:--?\w+\s+)*['\"]?([^'\"\s]+)", "\n".join(texts))
+    attached += [call.scope.target(Word(name), OVERWRITE) for name in opened]
     if in_memory and attached:
         return call.add_targets(attached, "writes-rows", rule="sql.write")
     if in_memory:
@@ -141,7 +151,9 @@ def _shell_commands(call: "Call", texts: "list[str]") -> None:
     for text in texts:
         for found in re.finditer(r"(?m)^\s*\.(?:shell|system)\s+(.+)$", text):
             call.run_text(found[1])
-        for found in re.finditer(r"(?m)^\s*\.(?:output|once|backup|save)\s+(\S+)$", text):
+        for found in re.finditer(r"(?m)^\s*\.(?:output|once)\s+['\"]?\|\s*(.+)$", text):
+            call.run_text(found[1].rstrip("'\""))
+        for found in re.finditer(r"(?m)^\s*\.(?:output|once|backup|save)\s+([^|\s]\S*)$", text):
             from takeback.guard.programs.files import overwrite
 
             overwrite(call, [Word(found[1])])
@@ -245,7 +257,7 @@ def mongo(call: "Call") -> Flow:
     code = "\n".join(texts)
     if not code:
         return _piped(call, host)
-    if UNKNOWN in code.strip()[:1]:
+    if UNKNOWN in code.strip()[:1] or re.search(r"\]\s*\(|\beval\(|Function\(", code):
         return call.shell.hide(call.raw, "eval", "mongo.hidden")
     if not _MONGO_WRITES.search(code) and not _MONGO_DESTROYS.search(code):
         return call.add(READ, "mongo.read", "queries")
@@ -285,9 +297,9 @@ def _called(words: "list[str]") -> "list[str] | None":
 
 
 def redis(call: "Call") -> Flow:
-    options = call.options("-h -p -a -n -u -s --user --pass -r -i --pattern --type", stops=True)
-    if options.has("--scan", "--bigkeys", "--stat", "--memkeys", "--hotkeys", "--latency"):
-        return call.add(READ, "redis.read", "queries")
+    options = call.options(
+        "-h -p -a -n -u -s --user --pass -r -i --pattern --type --eval", stops=True
+    )
     given = options.last("-h")
     host = _host(given.value) if given is not None else HERE
     url = options.last("-u")
@@ -297,10 +309,17 @@ def redis(call: "Call") -> Flow:
     words = [word.value for word in options.operands]
     if not words and call.stdin.kind == TEXT:
         words = call.stdin.text.split()
-    if not words:
-        return call.add(
-            PROGRAM if not options.has("--scan", "--stat", "--bigkeys") else READ, call.name
-        )
+    if options.has("--eval"):
+        return _script(call, host)
+    if not words or options.has(*_REDIS_SHOWS):
+        return call.add(READ if options.has(*_REDIS_SHOWS) else PROGRAM, call.name)
+    return _redis_command(call, words, host)
+
+
+_REDIS_SHOWS = ("--scan", "--bigkeys", "--stat", "--memkeys", "--hotkeys", "--latency")
+
+
+def _redis_command(call: "Call", words: "list[str]", host: str) -> Flow:
     verb = words[0].lower()
     if verb in {"eval", "evalsha", "fcall"}:
         called = _called(words) if verb == "eval" else None
@@ -315,7 +334,11 @@ def redis(call: "Call") -> Flow:
         return call.publish(
             "database", call.raw, _shown(host), rule=f"redis.{verb}", code="changes-database"
         )
-    destroys = verb in _REDIS_DESTROYS or UNKNOWN in verb
+    destroys = (
+        verb in _REDIS_DESTROYS
+        or verb in {"config", "module", "debug", "replicaof"}
+        or UNKNOWN in verb
+    )
     return call.add(DESTRUCTIVE if destroys else LOCAL, f"redis.{verb}",
                     "destroys-rows" if destroys else "writes-rows")  # fmt: skip
 

@@ -30,6 +30,8 @@ _TEXTUAL = frozenset(
     """.split()
 )
 """Programs of which the arguments are texts, names of files, or are judged elsewhere."""
+_EXPANDING = frozenset("test [ declare typeset unset read export local readonly".split())
+"""Those that expand the index of an array in what they are given."""
 _GIT_RUNS = frozenset(("-c", "--config", "-u", "--upload-pack", "--exec", "--receive-pack"))
 _QUOTED = frozenset(("raw_string", "ansi_c_string", "string"))
 _INDEXED = frozenset(("subscript", "expansion"))
@@ -87,7 +89,7 @@ def _is_textual(node: "Node") -> bool:
     text = source_of(name) if name is not None else ""
     if text == "printf" and " -v" in source_of(node):
         return False
-    return text in _TEXTUAL - {"test", "[", "declare", "typeset", "unset"} or text == "git"
+    return text in _TEXTUAL - _EXPANDING or text == "git"
 
 
 def substitutions(text: str) -> "list[str]":
@@ -166,12 +168,12 @@ def _readings(value: str) -> "list[str]":
         start = _START.match(plain)
         plain = plain[start.end() :] if start is not None else plain
         plain = plain.rstrip("}); ") if text.lstrip().startswith(("(", "{")) else plain
-        if " " in plain and _is_program(plain) and plain not in found:
+        if " " in plain and is_program(plain) and plain not in found:
             found.append(plain)
     return found
 
 
-def _is_program(text: str) -> bool:
+def is_program(text: str) -> bool:
     from takeback.guard import knowledge
     from takeback.guard.programs import registry
 

@@ -64,9 +64,9 @@ _VALUED = {
     "then": "", "not": "", "!": "", "cross-env": "", "dbus-run-session": "", "xvfb-run": "-s -n",
     "ssh-agent": "-a -t", "direnv": "", "rtk": "", "arch": "", "valgrind": "",
     "pkexec": "--user",
-    "hyperfine": "-w -r -m -n -p", "aws-vault": "", "op": "", "doppler": "-p -c",
+    "hyperfine": "-w -r -m -n -p", "chrt": "", "numactl": "-N -m -C", "cpulimit": "-l -p",
 }  # fmt: skip
-_SKIPS = {"timeout": 1, "gtimeout": 1, "chroot": 1, "flock": 1, "taskset": 1, "gosu": 1,
+_SKIPS = {"timeout": 1, "chrt": 1, "gtimeout": 1, "chroot": 1, "flock": 1, "taskset": 1, "gosu": 1,
           "faketime": 1, "prlimit": 0}  # fmt: skip
 
 
@@ -97,6 +97,22 @@ def start(call: "Call") -> Flow:
     if call.name == "direnv" and words[0].value == "exec":
         words = words[2:]
     return call.run(words)
+
+
+def with_secrets(call: "Call") -> Flow:
+    """Programs that hold secrets, and of which `run` or `exec` starts a command."""
+    if call.texts[:1] not in (["run"], ["exec"]):
+        return _own(call)
+    texts = call.texts
+    words = call.args[texts.index("--") + 1 :] if "--" in texts else call.args[1:]
+    return call.run(words) if words else call.add(PROGRAM, call.name)
+
+
+def new_shell(call: "Call") -> Flow:
+    """`newgrp GROUP`: a shell that reads commands."""
+    from takeback.guard.programs import code
+
+    return code.run_flow(call, call.stdin)
 
 
 def _run_texts(call: "Call", words: "list[Word]") -> Flow:
@@ -367,6 +383,7 @@ def _is_elsewhere(call: "Call") -> bool:
 def run_in_container(call: "Call") -> Flow:
     """`docker exec NAME COMMAND`, `docker compose exec SERVICE COMMAND`, `docker run IMAGE`."""
     from takeback.guard.call import parse
+    from takeback.guard.programs import hidden
 
     options = call.options(
         "-H --host --context -c -f --file -p --project-name --env-file", stops=True
@@ -392,6 +409,9 @@ def run_in_container(call: "Call") -> Flow:
     if first == "run":
         is_server = inner.has("-d", "--detach") and len(inner.operands) < 2
         call.add(LOCAL if is_server else PROGRAM, "docker.run", "runs-program")
+        words = inner.operands[1:]
+        if words and hidden.is_program(words[0].value):
+            run_elsewhere(call, words, rule="docker.run", is_remote=False)
         return HIDDEN_FLOW
     if len(inner.operands) < 2:
         return call.add(PROGRAM, "docker.exec", "runs-program")
@@ -447,6 +467,8 @@ JUDGES: "dict[str, Callable[[Call], Flow]]" = {
     "env": environment,
     "xargs": collect,
     "perf": profile,
+    "newgrp": new_shell,
+    **dict.fromkeys(("op", "doppler", "aws-vault"), with_secrets),
     "parallel": parallel,
     "su": switch_user,
     "script": switch_user,

@@ -355,6 +355,8 @@ def ssh(call: "Call") -> Flow:
     host = options.operands[0].value.rpartition("@")[2]
     words = options.operands[1:]
     if is_local_host(host):
+        call.scope = call.scope.copy()
+        call.scope.cwd = call.scope.home or None
         return call.run_text(" ".join(word.value for word in words)) if words else call.add(PROGRAM)
     text = " ".join(word.value for word in words)
     if not words and call.stdin.kind == TEXT:
@@ -510,8 +512,6 @@ def cloud_storage(call: "Call") -> Flow:
     ends = [text for text in texts if "://" in text or text.startswith(("s3:", "gs:"))]
     if copies and ends and words and words[-1].value not in ends:
         return overwrite(call, [words[-1]])
-    if call.name == "aws" and any(text.startswith("http://localhost") for text in call.texts):
-        return call.add(LOCAL, "aws.local", "sends-local")
     return knowledge.judge(call, knowledge.programs()[call.name])
 
 
