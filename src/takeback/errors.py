@@ -88,6 +88,7 @@ IN_PYTHON = {
     "redo": "`project.redo({turn!r})` puts it back",
     "redo-newest": "`project.redo()` puts back what was taken back last",
     "release-name": "`project.release({name!r})` removes its name",
+    "remove-for-all": "`takeback participant remove {name} --user`, in a shell, removes it there",
     "remove-in-use": "`takeback projects --remove {id} --yes --even-if-in-use`, in a shell, "
     "removes it nevertheless",
     "remove-project": "`takeback projects --remove {id}`, in a shell, deletes the whole history",

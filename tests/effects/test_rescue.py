@@ -3,15 +3,19 @@
 import os
 import shutil
 import subprocess
+import tempfile
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
 
+import takeback
 from takeback import Project
 from takeback.cli import app
 from takeback.cli.text import git_text
 from takeback.effects import rescue
+from takeback.effects.saved import care
 from takeback.errors import TakebackError
 from takeback.model import effects, reasons
 from takeback.model.effects import DELETE, OVERWRITE, Judgement, Target
@@ -26,9 +30,10 @@ BIG = 20 << 20
 class Place:
     """A project with a folder around it, and commands that destroy."""
 
-    def __init__(self, box: Sandbox) -> None:
-        self.project: Project = box.project
-        self.tree = Path(box.tree)
+    def __init__(self, box: Sandbox, project: Project | None = None) -> None:
+        self.box = box
+        self.project: Project = project or box.project
+        self.tree = Path(self.project.root)
         self.around = self.tree.parent
         self.store = Path(os.fsdecode(self.project.workspace.store.path))
 
@@ -380,3 +385,68 @@ def test_objects_that_git_prunes_are_kept_and_the_commands_bring_them_back(place
     assert repository.state()["fsck"] == repository.before["fsck"]
     assert repository.git("reflog") == logs
     assert repository.git("cat-file", "-t", lost) == "commit\n"
+
+
+def test_a_command_of_an_agent_is_judged_saved_and_taken_back(place: Place) -> None:
+    """From the payload of a hook to the undo, with nothing in between but what is shipped."""
+    notes = place.around / "notes"
+    notes.mkdir()
+    (notes / "a").write_bytes(b"a note")
+    content = place.big("big.bin")
+    common = {"session_id": "S1", "cwd": str(place.tree), "transcript_path": "/dev/null"}
+    tool = {"tool_name": "Bash", "tool_use_id": "1"}
+    tool |= {"tool_input": {"command": f"rm -rf {notes} big.bin"}}  # type: ignore[dict-item]
+    place.box.play(
+        {**common, "hook_event_name": "UserPromptSubmit", "prompt": "clean up"},
+        {**common, "hook_event_name": "PreToolUse", **tool},
+    )
+    shutil.rmtree(notes)
+    (place.tree / "big.bin").unlink()
+    place.box.play(
+        {**common, "hook_event_name": "PostToolUse", **tool, "tool_response": {}},
+        {**common, "hook_event_name": "Stop"},
+    )
+    place.undo()
+    assert (notes / "a").read_bytes() == b"a note"
+    assert (place.tree / "big.bin").read_bytes() == content
+
+
+def test_the_oldest_rescue_goes_when_there_is_too_much(place: Place) -> None:
+    """What is dropped takes no space, and the undo of its turn says that it is gone."""
+    settings = place.store / "config.toml"
+    settings.write_text(f"[rescue]\nlimit = {BIG * 3 // 2}\n")
+    with takeback.open(place.tree, home=place.box.home) as project:
+        place.project = project
+        for name in ("one", "two"):
+            path = place.around / name
+            path.write_bytes(os.urandom(BIG))
+            place.run(path.unlink, path)
+        rows = project.workspace.ledger.rescues.there()
+        usage = project.usage()
+    assert [row.tops for row in rows] == [(os.fsencode(place.around / "two"),)]
+    assert (usage.rescues, usage.rescued >= BIG, place.held()) == (1, True, 2)
+
+
+def test_on_another_disk_than_the_store_the_rescue_lies_beside_the_project() -> None:
+    """In a folder of its own, which only the user can open, and which goes when it is empty."""
+    with ExitStack() as stack:
+        box = stack.enter_context(Sandbox())
+        own = Path(box.tree).stat().st_dev
+        disks = [disk for disk in ("/dev/shm", "/var/tmp") if os.stat(disk).st_dev != own]
+        if not disks:
+            pytest.skip("there is one disk only")
+        folder = stack.enter_context(tempfile.TemporaryDirectory(dir=disks[0]))
+        tree = Path(folder) / "above" / "tree"
+        (tree / "deep").mkdir(parents=True)
+        with takeback.open(tree, home=box.home) as project:
+            place = Place(box, project)
+            content = place.big("deep/big.bin")
+            place.run(lambda: shutil.rmtree(tree / "deep"), tree / "deep")
+            (area,) = tree.parent.glob(".takeback-rescue-*")
+            assert area.stat().st_mode & 0o7777 == 0o700
+            place.undo()
+            assert (tree / "deep" / "big.bin").read_bytes() == content
+            work = project.workspace
+            with work.held():
+                care.drop(work, work.ledger.rescues.there(), care.AGE)
+            assert not area.exists()

@@ -510,6 +510,15 @@ def _lessons(cli: Cli, _shop: Path, _home: Path) -> dict[str, object]:
     return cli("lessons", "--json").json()
 
 
+def _participants(cli: Cli, shop: Path, _home: Path) -> dict[str, object]:
+    cli("checkpoint")
+    keep = "/bin/sh -c 'echo token'"
+    words = ["--name", "app", "--capture", keep, "--restore", "/bin/true"]
+    assert shop.is_dir()
+    assert cli("participant", "add", "command", *words).code == 0
+    return cli("participant", "list", "--json").json()
+
+
 def _errors(cli: Cli, _shop: Path, _home: Path) -> dict[str, object]:
     cli("checkpoint")
     answer = cli("extract", "@~9", "elsewhere", "--json")
@@ -554,6 +563,7 @@ ANSWERS: dict[str, Callable[[Cli, Path, Path], dict[str, object]]] = {
     "takeback resume": lambda cli, _shop, _home: cli("resume", "--json").json(),
     "takeback effects": _effects,
     "takeback lessons": _lessons,
+    "takeback participant": _participants,
     "takeback guard": _guard,
     "takeback off": lambda cli, _shop, _home: cli("off", "--json").json(),
     "takeback on": lambda cli, _shop, _home: cli("on", "--json").json(),

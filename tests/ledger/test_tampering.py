@@ -86,17 +86,7 @@ class Original:
         with _opened(self.tree, self.home) as project:
             project.checkpoint("first", request="r1")
             with project.session("claude", id="own", title="t") as session:
-                with session.turn("go", request="r2") as turn:
-                    with turn.step("Write", {"file_path": "b"}):
-                        (self.tree / "b").write_text("b\n")
-                    (folder / "outside").write_text("before\n")
-                    with turn.step("Write", {"file_path": str(folder / "outside")}):
-                        (folder / "outside").write_text("after\n")
-                    turn.step("Bash", {"command": "make &"}).detach()
-                    turn.step("Bash", {"command": "ls"}).end(output="a b", exit_code=0)
-                    with turn.step("Bash", {"command": "rm big"}) as step:
-                        _rescue(project, step.id, self.tree / "big")
-                        (self.tree / "big").unlink()
+                turn = self._first_turn(project, session, folder)
                 project.register(takeback.memory({"k": 1}))
                 session.memory["plan"] = ["one"]
                 with (
@@ -104,8 +94,9 @@ class Original:
                     plan.step("a part", key="k") as part,
                 ):
                     part.result = {"n": 1}
-                with session.turn("again"):
+                with session.turn("again") as again:
                     session.memory["plan"] = ["two"]
+                    again.mutate("price", 1, 2, inverse="set-price")
                     (self.tree / ".git" / "refs" / "heads" / "main").write_text("2" * 40 + "\n")
             project.checkpoint("last", request="r3")
             project.undo(because="it was wrong", request="r4", yes=True)
@@ -132,8 +123,26 @@ class Original:
                 left = {"restore": "nmnmnmnm", "moves": [["box", "not-aborted", "gone"]]}
                 project.workspace.ledger.record(NewEvent(events.PARTICIPANTS_MOVED, left, 1))
                 _guard(project, session.id, turn.id)
-                trimmed = {"checkpoints": [], "why": "age"}
-                project.workspace.ledger.record(NewEvent(events.HISTORY_TRIMMED, trimmed, 2))
+                project.workspace.ledger.record(
+                    NewEvent(events.HISTORY_TRIMMED, {"checkpoints": [], "why": "age"}, 2)
+                )
+
+    def _first_turn(
+        self, project: Project, session: takeback.Session, folder: Path
+    ) -> takeback.Turn:
+        """Edits inside and outside, commands, and a rescue."""
+        with session.turn("go", request="r2") as turn:
+            with turn.step("Write", {"file_path": "b"}):
+                (self.tree / "b").write_text("b\n")
+            (folder / "outside").write_text("before\n")
+            with turn.step("Write", {"file_path": str(folder / "outside")}):
+                (folder / "outside").write_text("after\n")
+            turn.step("Bash", {"command": "make &"}).detach()
+            turn.step("Bash", {"command": "ls"}).end(output="a b", exit_code=0)
+            with turn.step("Bash", {"command": "rm big"}) as step:
+                _rescue(project, step.id, self.tree / "big")
+                (self.tree / "big").unlink()
+        return turn
 
     def copied(self, folder: Path) -> Path:
         """A copy of the store, to be tampered with."""

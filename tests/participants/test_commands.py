@@ -71,6 +71,7 @@ def test_two_commands_move_with_the_files(work: Work, script: Path, tmp_path: Pa
     assert not work.has("a.txt")
     assert state.read_text() == "two\n"
     assert "the service is down" in cli(work, "participant")[1]
+    assert "notes" in cli(work, "doctor")[1]
     assert cli(work, "participant", "retry", "notes")[0] == 5
     (tmp_path / "broken").unlink()
     assert cli(work, "participant", "retry", "notes")[0] == 0

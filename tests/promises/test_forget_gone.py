@@ -21,7 +21,7 @@ from faults.injection import Strike
 from marked import MARK, STAGE, plant, search
 from spoken import spoken
 from takeback.disk import operations
-from takeback.effects import care
+from takeback.effects.saved import care
 from takeback.ledger.ledger import Ledger
 from takeback.upkeep import forget
 from takeback.upkeep import search as proof

@@ -72,6 +72,7 @@ def plant(tree: Path, home: Path) -> dict[str, str]:
         ids["packs"] = " ".join(project.workspace.ledger.packs())
         _merge_packs(project)
         _rescues(project, tree)
+        _beside_files(project, session)
         _plans(project, ids)
         (tree / "plain").write_text("three\n")
         ids["last"] = project.checkpoint(f"in the log of the database {MARK}").id
@@ -92,6 +93,24 @@ def _relapse(project: takeback.Project, turn: str, restore: str) -> None:
     said["paths"] = [f"dir-{MARK}/inner"]
     with project.workspace.held():
         project.workspace.ledger.record(NewEvent(events.RELAPSE_SEEN, said, time.time_ns()))
+
+
+def _beside_files(project: takeback.Project, session: takeback.Session) -> None:
+    """Memory, a dump of a participant, its token and its mark, and a mutation."""
+    state = {"text": f"dump {MARK}\n" * 50}
+    project.register(takeback.memory(state, name=f"part-{MARK}"))
+    session.memory[f"key {MARK}"] = f"value {MARK}"
+    session.memory.layer("facts", persistent=True)["known"] = f"fact {MARK}"
+    with session.turn("beside files") as turn:
+        inverse = f"inverse-{MARK}"
+        turn.mutate(f"target {MARK}", f"before {MARK}", f"after {MARK}", inverse=inverse, key=MARK)
+    facts = [f"command-{MARK}", "other", f"token {MARK}", f"mark {MARK}", "", 0]
+    broken = [f"broken-{MARK}", "other", "", "", f"problem {MARK}", 0]
+    said: dict[str, Any] = {"line": "main", "tokens": [facts, broken]}
+    with project.workspace.held():
+        project.workspace.ledger.record(
+            NewEvent(events.PARTICIPANTS_CAPTURED, said, time.time_ns())
+        )
 
 
 def _refused(turn: takeback.Turn) -> None:

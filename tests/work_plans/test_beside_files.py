@@ -10,6 +10,7 @@ import pytest
 
 import takeback
 from cases import Work
+from takeback.model.participants import Mutation
 from takeback.participants.sqlite import SqliteDatabase
 
 
@@ -125,3 +126,19 @@ def test_rows_after_a_kill_may_be_yours(work: Work, shop: Shop) -> None:
         assert shop.items == ["first", "half"]
         session.plan("migrate", id="v2", yes=True)
         assert shop.items == ["first"]
+
+
+def test_inverses_of_a_step_run(work: Work) -> None:
+    """What the step said how to reverse is reversed, also without `databases`."""
+    flags = {"vouchers": False}
+
+    def inverse(mutation: Mutation) -> None:
+        flags[mutation.target] = bool(mutation.before)
+
+    with work.session.plan("migrate") as plan:
+        with plan.step("one", raises=False) as step:
+            step.turn.mutate("vouchers", False, True, inverse=inverse)
+            flags["vouchers"] = True
+            raise Boom
+        assert step.report is not None
+    assert flags == {"vouchers": False}

@@ -10,10 +10,10 @@ import os
 import time
 
 from takeback.disk.sqlite import DatabaseError
-from takeback.effects import area, git_rescue
-from takeback.effects.area import Held, Listing
-from takeback.effects.saving import APART, Bounds, Saver
-from takeback.effects.targets import Finder, is_in
+from takeback.effects.saved import area, git_rescue
+from takeback.effects.saved.area import Held, Listing
+from takeback.effects.saved.saving import APART, Bounds, Saver
+from takeback.effects.saved.targets import Finder, is_in
 from takeback.errors import TakebackError
 from takeback.ledger import events
 from takeback.ledger.beyond.rescues import OPEN
@@ -152,7 +152,7 @@ def _settle(work: "Workspace", rows: "Sequence[RescueRow]") -> None:
         except (OSError, TakebackError, DatabaseError):
             work.ledger.abandon()
     if rows:
-        from takeback.effects import care
+        from takeback.effects.saved import care
 
         care.give_way(work)
 

@@ -149,9 +149,13 @@ class SessionMemory(MutableMapping[str, "Any"]):
                 "layer": self._layer,
                 "values": changed,
             }
+            ledger = self._ledger_now()
+            turns = ledger.turns.running(ledger.sessions.get(self._session).number)
+            if turns:
+                said["turn"] = turns[-1].id
             if self._persistent:
                 said["persistent"] = True
-            self._ledger_now().record(NewEvent(events.MEMORY_CHANGED, said, time.time_ns()))
+            ledger.record(NewEvent(events.MEMORY_CHANGED, said, time.time_ns()))
 
 
 class ObjectMemory:
@@ -183,7 +187,8 @@ class ObjectMemory:
 
     def capture(self) -> str:
         state = self._dump(self._get())
-        mark = sha256(state).hexdigest()
+        # Not the hash of the content itself, which `forget` has to find nowhere.
+        mark = sha256(b"memory " + state).hexdigest()
         if mark == self._shelf.mark:
             return self._shelf.last
         token = self._shelf.put([state])

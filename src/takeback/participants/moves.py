@@ -81,23 +81,24 @@ class Moving:
         if plan.verb == ROLLBACK:
             chosen = self._ledger.mutations.since(plan.cursor)
         elif plan.verb == REDO or not plan.turns:
-            chosen = self._inverted(plan)
+            chosen = self._moved(plan)
         else:
             chosen = self._ledger.mutations.of_turns(plan.turns)
-        wanted = INVERTED if plan.verb == REDO else APPLIED
-        if plan.verb != REDO and not plan.turns and plan.verb != ROLLBACK:
-            wanted = INVERTED
+        # What reverses a restore takes each the other way; all else takes back what stands.
+        is_reversal = plan.verb == REDO or (plan.verb == UNDO and not plan.turns)
+        again = [each for each in reversed(chosen) if is_reversal and each.state == INVERTED]
+        back = [each for each in chosen if each.state in (APPLIED, BEGUN)]
         own, there = {each.key for each in chosen}, dict[str, object]()
-        for each in chosen if wanted == APPLIED else reversed(chosen):
+        is_left = isinstance(what.decide, str) and what.decide in (KEEP_MINE, SKIP)
+        for each in (*back, *again):
             if each.state == BEGUN:
                 yield self._of_mutation(each, STAYS, Reason(reasons.STATE_UNKNOWN))
-            elif each.state == wanted:
-                is_left = isinstance(what.decide, str) and what.decide in (KEEP_MINE, SKIP)
-                move = self._planned(each, own, there, forward=wanted == INVERTED)
-                yield move.replace(how=STAYS) if is_left and move.how == CONFLICTS else move
+                continue
+            move = self._planned(each, own, there, forward=each.state == INVERTED)
+            yield move.replace(how=STAYS) if is_left and move.how == CONFLICTS else move
 
-    def _inverted(self, plan: "Plan") -> "list[Mutation]":
-        """The mutations that the restore which is reversed took back, the newest first."""
+    def _moved(self, plan: "Plan") -> "list[Mutation]":
+        """The mutations that the restore which is reversed moved, the newest first."""
         row = self._ledger.stack.find(plan.restore) if plan.restore else None
         if row is None:
             return []

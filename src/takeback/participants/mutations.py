@@ -133,12 +133,12 @@ def record(
     said: dict[str, Json] = {
         "mutation": key,
         "turn": turn,
-        "target": str(target)[:_LONGEST_TARGET],
-        "before": _json("before", before),
-        "after": _json("after", after),
+        "of": str(target)[:_LONGEST_TARGET],
+        "was": _json("before", before),
+        "became": _json("after", after),
         "given": _json("its input", given),
         "inverse": inverse,
-        "state": state,
+        "stage": state,
     }
     opened = ledger.turns.get(turn).opened
     ledger.record(NewEvent(events.MUTATION_RECORDED, said, time.time_ns(), parents=(opened,)))
@@ -147,7 +147,10 @@ def record(
 
 def settle(ledger: "Ledger", key: str, state: str, after: object = None) -> None:
     """Record how the call of a mutation ended."""
-    said: dict[str, Json] = {"mutation": key, "state": state, "after": _json("after", after)}
+    found = ledger.mutations.find(key)
+    turn = found.turn if found is not None else None
+    said: dict[str, Json] = {"mutation": key, "turn": turn, "stage": state}
+    said["became"] = _json("after", after)
     ledger.record(NewEvent(events.MUTATION_SETTLED, said, time.time_ns()))
 
 

@@ -11,8 +11,8 @@ import time
 from takeback.capture.changes import Trees
 from takeback.capture.checkpoint import NOTHING, Place, Request
 from takeback.capture.safe_points import SafePoints, touched_sessions
-from takeback.effects import returning
 from takeback.effects.rescue import settle
+from takeback.effects.saved import returning
 from takeback.errors import (
     BlockedError,
     ConflictError,

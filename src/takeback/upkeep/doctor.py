@@ -15,7 +15,7 @@ import time
 from takeback.disk import home as removal
 from takeback.disk import machine, operations
 from takeback.disk.home import parse_line, read_small
-from takeback.effects import area, care
+from takeback.effects.saved import area, care
 from takeback.effects.verdict import MODES, OFF, is_lighter
 from takeback.errors import DamagedStoreError, TakebackError
 from takeback.ledger import schema
@@ -247,6 +247,11 @@ def unfinished(store: "Store") -> Part:
     for open_row in ledger.journal.read():
         what = Reason("restore-unfinished", restore=open_row.id)
         part.findings.append(Finding(WARNING, what, Reason("next-command"), can_be_repaired=True))
+    for owed in ledger.participants.owed():
+        code = reasons.PARTICIPANT_FAILED if owed.problem else reasons.PARTICIPANT_WAITS
+        what = Reason(code, name=owed.name, restore=owed.restore[:8], problem=owed.problem)
+        advice = Reason("retry-participant", name=owed.name)
+        part.findings.append(Finding(WARNING, what, advice))
     forget = ledger.forgets.under_way()
     if forget is not None:
         what = Reason("forget-unfinished", id=forget[0], phase=forget[1])

@@ -19,7 +19,7 @@ from takeback.disk import descent, failures, operations
 from takeback.disk.failures import FailingAs
 from takeback.disk.home import read_small, replace_file
 from takeback.disk.sqlite import DatabaseError
-from takeback.effects import care
+from takeback.effects.saved import care
 from takeback.errors import (
     BusyError,
     DamagedStoreError,

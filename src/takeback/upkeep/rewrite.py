@@ -42,6 +42,7 @@ if TYPE_CHECKING:
 
 
 _REASON = "forgotten"
+_BLANK = dict.fromkeys(("was", "became", "given")) | {"values": [], "of": GONE, "stage": "broken"}
 _HEX_ID = re.compile("[0-9a-f]{40}")
 
 
@@ -82,6 +83,9 @@ class Redaction:
             events.RELAPSE_SEEN: self._relapse,
             events.WORK_PLAN_STARTED: self._session,
             events.PLAN_STEP_ENDED: self._turn_started,
+            events.MEMORY_CHANGED: self._beside,
+            events.MUTATION_RECORDED: self._beside,
+            events.MUTATION_SETTLED: self._beside,
         }
 
     def of(self, event: "Event") -> "Said":
@@ -210,13 +214,17 @@ class Redaction:
         if said.get("text") and self._turn and self._turn.id in said.get("turns", ()):
             said["text"] = GONE
 
+    def _beside(self, said: "Said") -> None:
+        """What a turn remembered, and what it did to the application, are words of it."""
+        if self._is_of_turn(said):
+            said.update((key, _BLANK[key]) for key in said.keys() & _BLANK.keys())
+
     def _relapse(self, said: "Said") -> None:
         said["paths"] = [path for path in said.get("paths", ()) if not self._hides(path)]
 
     def _set_aside(self, said: "Said") -> None:
         """A row of the journal that nobody can read: it may say anything, so it goes whole."""
-        if self._wish.kind != TURN:
-            said["row"] = GONE
+        said |= {"row": GONE} if self._wish.kind != TURN else {}
 
     def _saves(self, said: "Said") -> None:
         said["saves"] = [row for row in said.get("saves", ()) if self._keeps_save(row)]

@@ -12,7 +12,7 @@ from takeback.capture import project_rules
 from takeback.disk import home as homes
 from takeback.disk.failures import FailingAs
 from takeback.disk.home import Home, tables_in, with_value
-from takeback.effects import area
+from takeback.effects.saved import area
 from takeback.errors import TakebackError, UsageError
 from takeback.history import retention
 from takeback.model.reasons import Action

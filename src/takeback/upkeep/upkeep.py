@@ -6,7 +6,7 @@ import time
 from takeback.disk.failures import FailingAs
 from takeback.disk.home import size_of
 from takeback.disk.lock import Held
-from takeback.effects import care
+from takeback.effects.saved import care
 from takeback.errors import DamagedStoreError, TakebackError, UnknownReferenceError, UsageError
 from takeback.history import references, retention
 from takeback.ledger import events
@@ -129,7 +129,8 @@ class Upkeep:
             self._work.rules.reload_participants()
             if name in self._work.rules.participants():
                 raise UsageError(
-                    f"`{name}` is in the settings of all your projects", hint="add `--user`"
+                    f"`{name}` is in the settings of all your projects",
+                    hint=Action("remove-for-all", name=name),
                 )
 
     def _settings(self) -> "Settings":

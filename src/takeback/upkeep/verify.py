@@ -9,7 +9,7 @@ be had: then everything is looked at, and nothing put right.
 from contextlib import suppress
 
 from takeback.disk.failures import is_no_writes
-from takeback.effects import care
+from takeback.effects.saved import care
 from takeback.errors import DamagedStoreError, TakebackError, UnfinishedError
 from takeback.ledger import journal
 from takeback.model import reasons

@@ -352,7 +352,9 @@ class WorkPlan:
 
     def _apply_undo(self, turns: "list[str]", because: str, *, databases: bool) -> "Report":
         """Plan, look whether the databases go along that shall, and do it."""
-        only = (FILES, MEMORY, DATABASES, OTHER) if databases else (FILES, MEMORY)
+        only: tuple[str, ...] = (FILES, MEMORY, DATABASES, OTHER) if databases else (FILES, MEMORY)
+        if not databases and self._records.ledger.mutations.of_turns(turns):
+            only = (FILES, MEMORY, OTHER)  # the program said how to reverse it
         options: Applied = {"because": because, "yes": self._yes, "asker": self._session.id}
         for _ in range(_TRIES):
             plan = self._project.plan_undo(turns, only=only)

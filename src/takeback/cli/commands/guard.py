@@ -319,21 +319,12 @@ def _target_text(target: "Target") -> str:
     return f"{os.fsdecode(target.path)}{below}{_WHERE.get(target.where, '')}"
 
 
-_PROBLEMS = {
-    "guard-unread": "the {origin} rules cannot be read: {why}",
-    "guard-unknown-class": "rule {rule} of the {origin} rules has no known `class`",
-    "guard-no-match": "rule {rule} of the {origin} rules has neither `match` nor `tool`",
-    "guard-unknown-table": "`{name}` of the {origin} rules is not known, and is ignored",
-    "guard-tree-lighter": "rule `{rule}` of the tree would make calls lighter; ignored",
-    "guard-tree-trust": "a file of the tree cannot trust MCP servers; that is ignored",
-}
-
-
 def _complain(place: _Place, screen: "Screen") -> None:
     from takeback.cli.screen import safe_line
+    from takeback.cli.text import reason_text
 
     for each in place.files.problems:
-        screen.note(safe_line("! " + _PROBLEMS[each.code].format(**dict(each.facts))))
+        screen.note(safe_line(f"! {reason_text.sentence(each)}"))
 
 
 def _test(given: "Arguments", screen: "Screen") -> int:

@@ -28,7 +28,7 @@ COMMAND = Command(
         "A password in URL is never stored. `retry` repeats what a restore decided and could\n"
         "not do. `remove` ends a participation; what was captured stays until `gc` expires it."
     ),
-    operands=("[list|add|remove|retry]", "[TYPE|NAME]", "[TARGET]"),
+    operands=("[ACTION]", "[NAME]", "[TARGET]"),
     options=(
         Option(("--name",), "what to call it; otherwise after the database", "NAME"),
         Option(("--capture",), "the command that prints a token", "COMMAND"),
@@ -129,7 +129,7 @@ def _seconds(text: str) -> float:
     try:
         return float(text)
     except ValueError:
-        raise UsageError(f"`{text}` is not a number of seconds") from None
+        raise UsageError(f"`{text}` is not a number of seconds", hint="such as 30") from None
 
 
 def _name(kind: str, target: str) -> str:

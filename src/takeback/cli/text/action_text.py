@@ -56,6 +56,7 @@ WORDS = {
     "redo": "`takeback redo {turn}` puts it back",
     "redo-newest": "`takeback redo` puts back what was taken back last",
     "release-name": "`takeback keep --release {name}` removes its name",
+    "remove-for-all": "`takeback participant remove {name} --user` removes it there",
     "remove-in-use": "`takeback projects --remove {id} --yes --even-if-in-use` "
     "removes it nevertheless",
     "remove-project": "`takeback projects --remove {id}` deletes the whole history",

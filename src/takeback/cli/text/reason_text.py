@@ -19,13 +19,18 @@ if TYPE_CHECKING:
 
     Facts = dict[str, Any]
 
-HOW_TO_FREE = (
-    "check these paths (`lsattr`, free space, mounts), or run `takeback verify --set-aside`"
-)
+HOW_TO_FREE = "check these paths (`lsattr`, space, mounts), or run `takeback verify --set-aside`"
 _MOST_NAMED, _MOST_SHOWN = 3, 10
 _FORM = 'listeners = [["reindex", "--changed"]] is a list of commands, each a list of words'
 
 _PLAIN = {
+    reasons.GUARD_TAMPER: "it changes the guard, the hooks or the store of Takeback",
+    "guard-unread": "the {origin} rules cannot be read: {why}",
+    "guard-unknown-class": "rule {rule} of the {origin} rules has no known `class`",
+    "guard-no-match": "rule {rule} of the {origin} rules has neither `match` nor `tool`",
+    "guard-unknown-table": "`{name}` of the {origin} rules is not known, and is ignored",
+    "guard-tree-lighter": "rule `{rule}` of the tree would make calls lighter; ignored",
+    "guard-tree-trust": "a file of the tree cannot trust MCP servers; that is ignored",
     reasons.YOURS: "yours",
     reasons.ALREADY: "already as it was",
     reasons.AGENTS_OWN: "the agent's own history",
@@ -109,10 +114,7 @@ _PLAIN = {
         "`{name}` is not yet as the restore `{restore}` decided: {problem};"
         " `takeback participant retry {name}` tries again"
     ),
-    reasons.PARTICIPANT_WAITS: (
-        "`{name}` waits until its program registers it: then it becomes as the restore"
-        " `{restore}` decided"
-    ),
+    reasons.PARTICIPANT_WAITS: "`{name}` is restored when its program registers it",
     reasons.RESTORE_OPEN: "a restore was interrupted, and {problem}",
     reasons.NOT_TAKEN_BACK: "{problem}; " + HOW_TO_FREE,
     reasons.JOURNAL_DAMAGED: (
@@ -293,6 +295,7 @@ _ACTIONS = {
     ),
     "turn-not-covered": "that turn was not covered",
     "turn-on": "`takeback on` turns it on",
+    "retry-participant": "`takeback participant retry {name}` tries again",
     "let-go-on": "`takeback resume` lets them go on",
     "install": "`takeback install {agent}{flag}` repairs it",
     "mend-settings": "fix that file by hand, then run `takeback doctor` again",

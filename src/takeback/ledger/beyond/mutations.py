@@ -97,19 +97,21 @@ def follow_move(to: "Tables", name: str) -> None:
 
 def _recorded(to: "Tables", event: "Event", said: "Said") -> None:
     """A mutation is about to be done, or was done just now."""
-    texts = [json_text.dumps(said.get(name)) for name in ("before", "after", "given")]  # type: ignore[arg-type]
+    texts = [json_text.dumps(said.get(name)) for name in ("was", "became", "given")]  # type: ignore[arg-type]
     names = (str(said["mutation"]), event.seq, event.at, to.number("turns", said.get("turn")))
-    what = (str(said.get("target", "")), *texts, str(said.get("inverse", "")))
-    row = (to.next("mutations"), *names, *what, str(said.get("state", APPLIED)))
-    operations.sql(to.db, "INSERT INTO mutations VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", row)
+    what = (str(said.get("of", "")), *texts, str(said.get("inverse", "")))
+    row = (to.next("mutations"), *names, *what, str(said.get("stage", APPLIED)))
+    # A key that was forgotten may be that of several.
+    add = "INSERT OR IGNORE INTO mutations VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+    operations.sql(to.db, add, row)
 
 
 def _settled(to: "Tables", event: "Event", said: "Said") -> None:
     """The call of a mutation came back: with what, or not at all."""
     del event
     change = "UPDATE mutations SET state = ?, after = ? WHERE id = ? AND state = 'begun'"
-    after = json_text.dumps(said.get("after"))  # type: ignore[arg-type]
-    values = (str(said.get("state")), after, str(said["mutation"]))
+    after = json_text.dumps(said.get("became"))  # type: ignore[arg-type]
+    values = (str(said.get("stage")), after, str(said["mutation"]))
     operations.sql(to.db, change, values)
 
 

@@ -216,7 +216,8 @@ def follow_restore(to: "Tables", event: "Event", said: "Said", restore: int) -> 
             memory.rewind(to, event, name.removeprefix(MEMORY_NAME), int(token))
             state = DONE
         values = (restore, name, kind, how, token, before, state, "", line, event.seq)
-        operations.sql(to.db, "INSERT INTO moves VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", values)
+        add = "INSERT OR IGNORE INTO moves VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+        operations.sql(to.db, add, values)
         if how == MOVES and state == DECIDED:
             _holds_now(to, event, line, name, token)
 

@@ -10,8 +10,10 @@ of them that no checkpoint knows.
 """
 
 from takeback.disk import operations
+from takeback.errors import DamagedStoreError
 from takeback.ledger import events
 from takeback.ledger.database import Group
+from takeback.model.reasons import Action
 from takeback.model.text import json_text
 from takeback.model.value import Value
 
@@ -113,7 +115,12 @@ def _row(row: "tuple[Any, ...]") -> RescueRow:
 
 
 def _paths(text: str) -> "tuple[bytes, ...]":
-    return tuple(str(path).encode("utf-8", "surrogateescape") for path in json_text.loads(text))
+    try:
+        return tuple(str(path).encode("utf-8", "surrogateescape") for path in json_text.loads(text))
+    except (ValueError, TypeError) as problem:
+        raise DamagedStoreError(
+            "a row of the rescues cannot be read", hint=Action("verify")
+        ) from problem
 
 
 def count(db: "Connection", turn: "int | None") -> None:

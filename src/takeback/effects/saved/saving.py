@@ -7,9 +7,9 @@ import os
 import time
 
 from takeback.disk import operations
-from takeback.effects import area
-from takeback.effects.area import Held
-from takeback.effects.targets import is_in, needs_copy, rebuildable
+from takeback.effects.saved import area
+from takeback.effects.saved.area import Held
+from takeback.effects.saved.targets import is_in, needs_copy, rebuildable
 from takeback.errors import TakebackError
 from takeback.model import ids, reasons
 from takeback.model.reasons import Reason
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from takeback.capture.workspace import Workspace
-    from takeback.effects.targets import Wanted
+    from takeback.effects.saved.targets import Wanted
 
 MOST_FILES = 100_000
 PATIENCE = 3.0

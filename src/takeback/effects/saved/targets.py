@@ -41,6 +41,8 @@ class Finder:
         self._root = os.path.realpath(work.root)
         self._home = os.path.realpath(work.home.path)
         self._left_out: list[tuple[bytes, int]] | None = None
+        self._spares_git = False
+        """Whether git itself changes the tree: it does not delete its own `.git`."""
         self.missed: list[Missed] = []
         self.rebuildable: list[Rebuildable] = []
         self.doomed: list[bytes] = []
@@ -49,6 +51,7 @@ class Finder:
     def find(self, judgement: "Judgement") -> "list[Wanted]":
         """What is to be saved, each path once."""
         found: dict[bytes, Wanted] = {}
+        self._spares_git = bool(judgement.git) and effects.WHOLE_GIT not in judgement.git
         for target in judgement.targets:
             if target.loss == effects.MODE:
                 continue
@@ -99,9 +102,14 @@ class Finder:
         if any(name in VERSION_CONTROL for name in path.split(b"/")):
             yield Wanted(self._whole(path), loss, is_deep)
             return
+        if self._spares_git and needs_copy(loss):
+            return  # git writes over what it tracks, and that is always captured
         for known, flags in self._uncovered():
             reason = flags & 0xFF
             if not reason or reason in _NO_CONTENT:
+                continue
+            is_git = known in VERSION_CONTROL
+            if is_git and not path and (self._spares_git or needs_copy(loss)):
                 continue
             if _is_at_or_below(path, known):
                 # Something in a folder that was left out.

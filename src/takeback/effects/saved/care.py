@@ -7,8 +7,9 @@ takes nothing.
 import os
 from hashlib import sha256
 
-from takeback.effects import area, rescue
-from takeback.effects.saving import LEAST_FREE
+from takeback.effects import rescue
+from takeback.effects.saved import area
+from takeback.effects.saved.saving import LEAST_FREE
 from takeback.errors import DamagedStoreError, TakebackError
 from takeback.ledger import events
 from takeback.ledger.beyond.rescues import KEPT
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from takeback.capture.workspace import Workspace
-    from takeback.effects.area import Held
+    from takeback.effects.saved.area import Held
     from takeback.ledger.beyond.rescues import RescueRow
     from takeback.model.forgotten import ForgetRequest
     from takeback.model.text.json_text import Json

@@ -7,7 +7,7 @@ whoever wants the state back gets the commands.
 
 import os
 
-from takeback.effects.targets import Wanted
+from takeback.effects.saved.targets import Wanted
 from takeback.model import effects
 from takeback.worktree import user_git
 
@@ -15,8 +15,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from takeback.effects.area import Held
-    from takeback.effects.saving import Saver
+    from takeback.effects.saved.area import Held
+    from takeback.effects.saved.saving import Saver
     from takeback.model.effects import Judgement
 
 INDEX, LOGS, OBJECTS = b"index", b"logs", b"objects"

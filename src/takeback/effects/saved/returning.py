@@ -7,7 +7,7 @@ place of what it destroyed. A rescued file is checked before it is used.
 import hashlib
 import os
 
-from takeback.effects import area, git_rescue
+from takeback.effects.saved import area, git_rescue
 from takeback.errors import DamagedStoreError
 from takeback.model import reasons, words
 from takeback.model.plan import PlannedChange, Remark
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from takeback.capture.workspace import Workspace
-    from takeback.effects.area import Held
+    from takeback.effects.saved.area import Held
     from takeback.ledger.beyond.rescues import RescueRow
     from takeback.ledger.ledger import Ledger
     from takeback.model.plan import Plan
