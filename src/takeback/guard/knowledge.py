@@ -179,10 +179,18 @@ def _begins(words: "list[str]", named: "list[str]") -> bool:
     )
 
 
+_TASKED = frozenset(("gradle", "gradlew", "sbt"))
+"""Programs that name a task with the module it is of: `:lib:publish`."""
+
+
 def find(program: Program, call: "Call") -> "tuple[tuple[str, ...], str]":
     """The entry that fits best, and its class."""
     options = call.options(program.values)
     words = [word.value for word in options.operands]
+    if program.name in _TASKED:
+        words = [
+            word.lstrip("+").rpartition(":")[2] if word[:1] in ":+" else word for word in words
+        ]
     best: tuple[tuple[str, ...], str] = ((), program.default)
     weight = (-1, 0)
     for entry, effect in program.entries:
@@ -262,6 +270,8 @@ def judge_by_words(call: "Call", name: str = "", texts: "list[str] | None" = Non
     effect = _effect_of_words(name, texts, is_known=program is not None)
     if effect == IRREVERSIBLE and _are_here(texts):
         effect = LOCAL
+    elif effect == DESTRUCTIVE and any(map(_REMOTE.search, texts)):
+        effect = IRREVERSIBLE
     if effect in {DESTRUCTIVE, IRREVERSIBLE}:
         call.findings.clear()
         if effect == IRREVERSIBLE:
