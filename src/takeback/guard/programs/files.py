@@ -460,6 +460,8 @@ def archive(call: "Call") -> Flow:
         return _unpack(call, into, overwrites=options.has("--overwrite"))
     if "c" in mode or options.has("-c", "--create"):
         end = options.last("-f", "--file") or _archive_name(call.args)
+        if options.has("--remove-files"):
+            _archived(call, options.operands)
         if end is not None and end.value != "-":
             return overwrite(call, [end])
         call.add(READ, "tar", "reads")
@@ -467,6 +469,12 @@ def archive(call: "Call") -> Flow:
     if options.has("--delete", "-r", "-u", "--append", "--update"):
         return call.add(INSIDE, "tar", "changes-files")
     return call.add(READ, "tar", "reads")
+
+
+def _archived(call: "Call", words: "Sequence[Word]") -> None:
+    """Files that are deleted once they are in an archive."""
+    targets = [call.scope.target(word, DELETE, is_recursive=True) for word in words]
+    call.add_targets(targets, "deletes", rule=f"{call.name}.remove")
 
 
 def _after(args: "list[Word]", letter: str) -> "Word | None":
@@ -512,6 +520,8 @@ def pack(call: "Call") -> Flow:
         overwrites = bool({"-y", "-aoa"} & set(call.texts))
         return _unpack(call, into.replace(value=into.value[2:]), overwrites=overwrites)
     ends = [word for word in call.args[1:] if not word.value.startswith("-")]
+    if "-sdel" in call.texts:
+        _archived(call, ends[1:])
     return overwrite(call, ends[:1])
 
 
@@ -522,7 +532,9 @@ def compress(call: "Call") -> Flow:
     if runs is not None:
         call.run_text(runs.value)
         call.shell.hide(call.raw, "hidden", "zip.run")
-    words = options.operands[:1] if call.name in {"zip", "7z"} else options.operands
+    words = options.operands[:1] if call.name == "zip" else options.operands
+    if call.name == "zip" and options.has("-m", "--move"):
+        _archived(call, options.operands[1:])
     if options.has("-c", "--stdout", "-l", "-t") or not words:
         call.add(READ, call.name, "reads")
         return builtins.flow_of(call)

@@ -50,6 +50,7 @@ _LOCAL = re.compile(
 )
 _VALUES = {
     "curl": (
+        "--req --requ --reque --reques "
         "-X -d -H -o -u -A -b -c -e -F -T -w -m -K -x -C -D -E -r -y -Y -z -P -Q --request --data "
         "--data-raw "
         "--data-binary --data-urlencode --data-ascii --json --form --form-string --header --output "
@@ -229,7 +230,7 @@ _TALKS = ("telnet:", "gopher:", "dict:", "mqtt:", "smb:", "imap", "pop3", "ldap"
 
 
 def _curl_method(options: "Options") -> str:
-    given = options.last("-X", "--request")
+    given = options.last("-X", "--request", "--req", "--requ", "--reque", "--reques")
     if given is not None:
         return given.value.lower()
     if options.has("-I", "--head"):
@@ -318,7 +319,8 @@ def httpie(call: "Call") -> Flow:
         "-a --auth -o --output --session --timeout --verify --cert -A --auth-type"
     )
     words = [word.value for word in options.operands]
-    method = words[0] if words and re.fullmatch(r"[A-Z]{3,8}", words[0]) else ""
+    is_method = re.compile(r"[A-Z]{3,8}|(?i:get|post|put|patch|delete|head|options)")
+    method = words[0] if words and is_method.fullmatch(words[0]) else ""
     rest = words[1:] if method else words
     if not rest:
         return call.add(READ, call.name, "reads")
