@@ -144,6 +144,8 @@ def amount(turn: "RecordedTurn", marks: "Marks") -> "tuple[str, str]":
         return "", "only git"
     if not turn.files and turn.shared:
         return "", "all shared"
+    if not turn.files and turn.raw_rescued and not lost:
+        return "", f"{len(turn.raw_rescued):,} rescued"
     if not turn.files:
         none = f"{lost:,} lost" if lost else "no changes"
         return "", f"{none} yet" if turn.status == terms.RUNNING and not lost else none
@@ -191,10 +193,18 @@ def remarks(turn: "RecordedTurn", masker: "Masker" = CLOSED) -> "list[str]":
         more = f" and {len(losses) - 1:,} more" if len(losses) > 1 else ""
         what = loss_text.in_short(first)
         said.append(f"not covered: {loss_text.path(first)} {what}{more}")
+    said += _rescued(turn)
     changed = sum(1 for file in turn.outside if file.verb)
     if changed:
         said.append(f"{changed:,} outside")
     return said
+
+
+def _rescued(turn: "RecordedTurn") -> "list[str]":
+    if not turn.raw_rescued:
+        return []
+    more = len(turn.raw_rescued) - 1
+    return [f"rescued: {safe(turn.raw_rescued[0])}{f' and {more:,} more' if more else ''}"]
 
 
 def _day(then: float, now: float) -> str:
@@ -224,7 +234,8 @@ class _Row:
     def lines(self, sizes: "_Sizes", screen: "Screen") -> "Iterator[str]":
         """The turn on one line, or two where there is not much room."""
         turn = self.turn
-        is_idle = not (turn.files or turn.git or any(loss.is_grave for loss in turn.losses))
+        is_grave = any(loss.is_grave for loss in turn.losses)
+        is_idle = not (turn.files or turn.git or turn.raw_rescued or is_grave)
         is_dim = bool(turn.undone) or (is_idle and turn.status != terms.RUNNING)
         style = _STYLES.get(turn.status, "dim" if is_dim else "")
         mark = self.marks.of(turn.status)
@@ -286,6 +297,7 @@ def headline(turn: "RecordedTurn", masker: "Masker" = CLOSED) -> str:
     if not turn.files:
         amount = "only git changed" if turn.git else "nothing changed"
         amount = "only shared changes" if turn.shared else amount
+        amount = f"{len(turn.raw_rescued):,} rescued" if turn.raw_rescued else amount
         amount = "nothing covered changed" if loss_text.beside_git(turn.losses) else amount
     else:
         amount = (
@@ -356,6 +368,7 @@ def as_json(turn: "RecordedTurn", masker: "Masker" = CLOSED) -> "dict[str, Json]
         "shared_undone": turn.is_shared_undone,
         "left_out": [{**path_fields(x.raw_path), "reason": x.reason} for x in turn.left_out],
         "losses": [loss_text.as_json(loss) for loss in turn.losses],
+        "rescued": [path_fields(path) for path in turn.raw_rescued],
         "outside": [outside_json(file) for file in turn.outside],
         "git": [git_json(each, masker) for each in turn.git],
         "relapses": [
