@@ -500,7 +500,7 @@ class Timeline:
             uncounted = files
         elif changes:
             own = told.changes()
-        losses, git = told.losses(own), self._git(row)
+        losses = told.losses(own)
         effects = effect_log.of_turn(self._ledger, row.id) if self._has_effects else ()
         return RecordedTurn(
             id=row.id,
@@ -529,7 +529,7 @@ class Timeline:
             outside=told.outside(),
             git_before=outside.git_state(row.git_before) if changes else None,
             git_after=outside.git_state(row.git_after) if changes else None,
-            git=saved.of_git(git) if saved else git,
+            git=self._git(row),
             steps=told.steps(interrupted=status == INTERRUPTED) if steps else (),
             went_back=told.went_back(),
             effects=saved.beside(effects) if saved else effects,

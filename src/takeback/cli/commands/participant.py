@@ -80,14 +80,19 @@ def _list(project: "Project", rest: "list[str]", given: "Arguments", screen: "Sc
         screen.note("`takeback participant add postgres URL` lets a database move with them")
     rows = []
     for each in told:
-        state = each["problem"] or each["owed"] or ("captured" if each["token"] else "new")
-        said = f"{each['type']}  {each['kind']}  {state}"
+        said = f"{each['type']}  {each['kind']}  {_state(each)}"
         rows.append((safe_line(str(each["name"])), safe_line(screen.words(said))))
     screen.table(rows, indent="")
     for each in told:
         if each["owed"]:
             screen.note(f"`takeback participant retry {each['name']}` tries again")
     return 0
+
+
+def _state(each: "dict[str, str]") -> str:
+    if each["type"] == "absent" and not each["owed"]:
+        return "does not take part now; what was captured is kept"
+    return each["problem"] or each["owed"] or ("captured" if each["token"] else "new")
 
 
 def _add(project: "Project", rest: "list[str]", given: "Arguments", screen: "Screen") -> int:
@@ -119,13 +124,18 @@ def _add(project: "Project", rest: "list[str]", given: "Arguments", screen: "Scr
         screen.data({"participants": [added]})
         return 0
     screen.say(f"Added {safe_line(name)}: it moves with the files from the next turn on.")
-    if kind == "sqlite" and not os.path.exists(str(options["path"])):
-        screen.note(f"! there is no file {safe_line(str(options['path']))} yet")
+    _warn(project, name, str(options.get("path", "")), screen)
+    screen.note(f"`takeback participant remove {name}` ends that")
+    return 0
+
+
+def _warn(project: "Project", name: str, path: str, screen: "Screen") -> None:
+    """Why what was added cannot be captured now: it may be a typing error."""
+    if path and not os.path.exists(path):
+        screen.note(f"! there is no file {safe_line(path)} yet")
     for each in project.upkeep.participants():
         if each["name"] == name and each["problem"]:
             screen.note(f"! {safe_line(screen.words(str(each['problem'])))}")
-    screen.note(f"`takeback participant remove {name}` ends that")
-    return 0
 
 
 def _one(target: "list[str]", what: str, example: str) -> str:

@@ -11,6 +11,7 @@ from takeback.cli.text.turn_text import (
     change_lines,
     explained,
     git_lines,
+    git_staying,
     named,
     relapse,
     safe_text,
@@ -92,7 +93,7 @@ def turn(found: "RecordedTurn", screen: "Screen", now: float) -> None:
         found.shared,
         lambda change: _short_ids(change.author.sessions),
     )
-    if found.git:
+    if git_staying(found):
         page.head("Git (an undo leaves it as it is)")
         for line in git_lines(found, screen.masker):
             page.say(line)

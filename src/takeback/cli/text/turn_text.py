@@ -5,6 +5,7 @@ import time
 from takeback.cli import screen as layout
 from takeback.cli.screen import Marks, columns, pad, safe_content, safe_line, timestamp
 from takeback.cli.text import effect_text, git_text, loss_text, state_text
+from takeback.model import reasons
 from takeback.model import words as terms
 from takeback.model.text.json_text import path_fields
 from takeback.model.text.masking import CLOSED
@@ -140,12 +141,12 @@ def age(then: float, now: float) -> str:
 def amount(turn: "RecordedTurn", marks: "Marks") -> "tuple[str, str]":
     """How many lines a turn changed, and how many files."""
     lost = sum(loss.is_grave for loss in loss_text.beside_git(turn.losses))
+    if not turn.files and turn.raw_rescued and not lost:
+        return "", f"{len(turn.raw_rescued):,} rescued"
     if not turn.files and turn.git and not lost:
         return "", "only git"
     if not turn.files and turn.shared:
         return "", "all shared"
-    if not turn.files and turn.raw_rescued and not lost:
-        return "", f"{len(turn.raw_rescued):,} rescued"
     if not turn.files:
         none = f"{lost:,} lost" if lost else "no changes"
         return "", f"{none} yet" if turn.status == terms.RUNNING and not lost else none
@@ -174,8 +175,8 @@ def remarks(turn: "RecordedTurn", masker: "Masker" = CLOSED) -> "list[str]":
     said = [f"because: {safe_line(masker.words(turn.because))}"] if turn.because else []
     if turn.relapses:
         said.append(relapse(turn.relapses, masker))
-    if turn.git:
-        said.append(f"git: {safe_text(masker.words(git_text.in_short(turn.git)))}")
+    if git := git_staying(turn):
+        said.append(f"git: {safe_text(masker.words(git_text.in_short(git)))}")
     if not turn.kept and turn.files:
         said.append("files no longer kept")
     if turn.unreported:
@@ -198,6 +199,12 @@ def remarks(turn: "RecordedTurn", masker: "Masker" = CLOSED) -> "list[str]":
     if changed:
         said.append(f"{changed:,} outside")
     return said
+
+
+def git_staying(turn: "RecordedTurn") -> "list[Reason]":
+    """What happened to git and stays: not a `.git` that was rescued whole."""
+    is_saved = b".git" in turn.raw_rescued
+    return [each for each in turn.git if not (is_saved and each.code == reasons.GIT_GONE)]
 
 
 def _rescued(turn: "RecordedTurn") -> "list[str]":
@@ -397,7 +404,7 @@ def git_json(found: "Reason", masker: "Masker") -> "Json":
 
 def git_lines(turn: "RecordedTurn", masker: "Masker") -> "Iterator[str]":
     """A line for each thing that happened to git."""
-    for found in turn.git:
+    for found in git_staying(turn):
         yield f"  git     {safe_text(masker.words(git_text.happened(found)))}"
 
 

@@ -3,7 +3,8 @@
 import os
 
 from takeback.ledger.beyond.rescues import KEPT
-from takeback.model import effects, reasons
+from takeback.model import effects
+from takeback.worktree.scan import VERSION_CONTROL
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -12,7 +13,8 @@ if TYPE_CHECKING:
     from takeback.ledger.ledger import Ledger
     from takeback.model.effects import Effect
     from takeback.model.losses import Loss
-    from takeback.model.reasons import Reason
+
+_IN_GIT = frozenset(VERSION_CONTROL)
 
 
 class SavedOfTurn:
@@ -21,17 +23,14 @@ class SavedOfTurn:
     def __init__(self, ledger: "Ledger", turn: int, root: bytes) -> None:
         rows = [row for row in ledger.rescues.of_turns((turn,)) if row.state == KEPT]
         above = os.path.realpath(root) + b"/" if root else b"/"
-        self.tops = tuple(sorted({top.removeprefix(above) for row in rows for top in row.tops}))
+        tops = {top.removeprefix(above) for row in rows for top in row.tops}
+        # Nothing is ever written to a repository that is there.
+        self.tops = tuple(sorted(top for top in tops if not _IN_GIT.intersection(_above(top))))
         self._steps = {ledger.steps.id_of(row.step) for row in rows if row.step is not None}
 
     def without(self, losses: "Iterable[Loss]") -> "tuple[Loss, ...]":
         """The losses that no rescue holds."""
         return tuple(loss for loss in losses if not self._holds(loss.raw_path))
-
-    def of_git(self, found: "Iterable[Reason]") -> "tuple[Reason, ...]":
-        """What happened to git, without a `.git` that comes back."""
-        is_saved = self._holds(b".git")
-        return tuple(each for each in found if not (is_saved and each.code == reasons.GIT_GONE))
 
     def beside(self, found: "Iterable[Effect]") -> "tuple[Effect, ...]":
         """The effects of a turn, without the files, and the `.git`, that are rescued."""
@@ -42,3 +41,7 @@ class SavedOfTurn:
 
     def _holds(self, path: bytes) -> bool:
         return any(path == top or path.startswith(top + b"/") for top in self.tops)
+
+
+def _above(path: bytes) -> "list[bytes]":
+    return path.split(b"/")[:-1]
