@@ -9,7 +9,7 @@ import pytest
 
 from destroyed import Place
 from takeback.disk import operations
-from takeback.effects.saved import saving, targets
+from takeback.effects.saved import care, targets
 from takeback.model import effects, reasons
 from takeback.model.effects import OVERWRITE, Judgement, Target
 from takeback.model.reasons import Reason
@@ -115,7 +115,7 @@ def test_one_copy_that_fails_does_not_cost_the_others(
         for name in "abcd":
             (folder / name).write_text("gone")
 
-    monkeypatch.setattr(saving, "copy_file", fail_once)
+    monkeypatch.setattr("takeback.effects.saved.saving.copy_file", fail_once)
     monkeypatch.setattr(operations, "clone", _cannot_clone)
     found = place.run(overwrite, folder, loss=OVERWRITE)
     assert [each.path for each in found.missed] == [str(folder / "a")]
@@ -209,3 +209,17 @@ def test_a_search_for_names_ends_in_time(place: Place, monkeypatch: pytest.Monke
     finder = targets.Finder(work)
     finder.find(Judgement(effects.DESTRUCTIVE, "test", Reason("test"), targets=(target,)))
     assert [each.reason.code for each in finder.missed] == [reasons.TOO_MANY_TO_SAVE]
+
+
+def test_a_list_that_was_not_finished_goes(place: Place) -> None:
+    """A process died while it wrote; the list names files, and nobody would forget them."""
+    note = place.around / "note"
+    note.write_bytes(b"note")
+    place.run(note.unlink, note)
+    before = place.held()
+    draft = place.store / "rescue" / "kkkkllllmmmm.list.123.tmp"
+    draft.write_bytes(b"{}")
+    work = place.project.workspace
+    with work.held():
+        care.sweep(work)
+    assert (draft.exists(), place.held()) == (False, before)
