@@ -123,8 +123,9 @@ class Original:
                 left = {"restore": "nmnmnmnm", "moves": [["box", "not-aborted", "gone"]]}
                 project.workspace.ledger.record(NewEvent(events.PARTICIPANTS_MOVED, left, 1))
                 _guard(project, session.id, turn.id)
-                trimmed = {"checkpoints": [], "why": "age"}
-                project.workspace.ledger.record(NewEvent(events.HISTORY_TRIMMED, trimmed, 2))
+                project.workspace.ledger.record(
+                    NewEvent(events.HISTORY_TRIMMED, {"checkpoints": [], "why": "age"}, 2)
+                )
 
     def _first_turn(
         self, project: Project, session: takeback.Session, folder: Path

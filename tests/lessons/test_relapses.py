@@ -12,7 +12,6 @@ from takeback.disk import operations
 from takeback.lessons import likeness
 from takeback.lessons.relapses import asks_again
 
-PAIRS = Path(__file__).with_name("pairs_own.jsonl")
 BEFORE = "import db\n\n\ndef price(sku):\n    return db.fetch(sku).price\n"
 CACHED = """import db
 
@@ -224,19 +223,21 @@ def test_what_asks_for_the_same(prompt: str, taken: str, *, is_same: bool) -> No
 # -- on labelled pairs -------------------------------------------------------------------------
 
 
-def _pairs() -> list[dict[str, Any]]:
-    return [json.loads(line) for line in PAIRS.read_text().splitlines()]
+@pytest.mark.parametrize("name", ["own", "blind"])
+def test_labelled_pairs_are_judged_well(name: str) -> None:
+    """Precision at least 0.9, recall at least 0.7; `scripts/relapse_figures.py` prints more.
 
-
-def test_own_pairs_are_judged_well() -> None:
-    """Precision at least 0.9, recall at least 0.7; `scripts/relapse_figures.py` prints more."""
+    The blind ones were written by somebody who had not seen the code, and measured once.
+    """
+    lines = Path(__file__).with_name(f"pairs_{name}.jsonl").read_text().splitlines()
+    pairs: list[dict[str, Any]] = [json.loads(line) for line in lines]
     right = said = wanted = 0
-    for pair in _pairs():
-        texts = (str(pair[name]).encode() for name in ("before", "taken", "later"))
+    for pair in pairs:
+        texts = (str(pair[each]).encode() for each in ("before", "taken", "later"))
         is_seen = likeness.relapse(*texts).is_relapse
         said += is_seen
         wanted += pair["relapse"]
         right += is_seen and pair["relapse"]
-    assert len(_pairs()) == 100
+    assert len(pairs) == 100
     assert right >= 0.9 * said
     assert right >= 0.7 * wanted

@@ -113,21 +113,37 @@ async def _fails() -> None:
     raise ValueError("hidden")
 
 
-def test_the_loop_goes_on(tree: Path) -> None:
-    """While a big checkpoint and a big restore run, a heartbeat task beats."""
+def test_the_loop_goes_on(tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In the middle of a big checkpoint and of a big restore, a heartbeat task beats.
+
+    Each waits in the middle until the heart has beaten some more.
+    """
     here = threading.get_ident()
+    beaten = threading.Event()
     beats = 0
 
     async def heart() -> None:
         nonlocal beats
         while True:
             beats += 1
+            if beats > 20:
+                beaten.set()
             await asyncio.sleep(0)
 
-    async def during(work: Awaitable[object]) -> int:
-        before = beats
-        await work
-        return beats - before
+    def wait(step: str, args: tuple[object, ...]) -> None:
+        del args
+        if step == "sql":
+            assert threading.get_ident() != here
+            assert beaten.wait(60)
+
+    async def during(work: Callable[[], Awaitable[object]]) -> int:
+        nonlocal beats
+        beats = 0
+        beaten.clear()
+        monkeypatch.setattr(operations, "hook", wait)
+        await work()
+        monkeypatch.setattr(operations, "hook", None)
+        return beats
 
     async def main() -> None:
         async with aio.open(tree) as project, project.session("mine") as session:
@@ -135,9 +151,9 @@ def test_the_loop_goes_on(tree: Path) -> None:
             async with session.turn("write") as turn:
                 fill(tree, "new")
             fill(tree, "newer")
-            assert await during(project.checkpoint()) > 10
+            assert await during(project.checkpoint) > 20
             fill(tree, "new")
-            assert await during(project.undo(turn)) > 10
+            assert await during(lambda: project.undo(turn)) > 20
             assert await project.run(threading.get_ident) != here
             beating.cancel()
         assert not texts(tree)

@@ -217,8 +217,13 @@ class _Watch:
         self._thread.join()
 
     def _look(self) -> None:
-        while not self._over.wait(self._first_look):
-            try:
-                self._seen = self._server.blockers(self._pid) or self._seen
-            except ParticipantError:
-                return
+        if self._over.wait(self._first_look):
+            return
+        try:
+            # The connection that stays open is the main thread's: two threads cannot share it.
+            with self._server.connect(autocommit=True) as session:
+                while not self._over.is_set():
+                    self._seen = self._server.blockers(session, self._pid) or self._seen
+                    self._over.wait(self._first_look)
+        except (ParticipantError, psycopg().Error):
+            return  # nobody can be named then

@@ -176,15 +176,15 @@ class Server:
         """
         return self._ask(_signs)
 
-    def blockers(self, pid: int) -> "list[str]":
-        """The sessions that another one waits for: process, program, client, state."""
+    def blockers(self, session: "Warm", pid: int) -> "list[str]":
+        """The sessions that one waits for: process, program, client, state; asked in `session`."""
         query = (
             b"SELECT pid, application_name, coalesce(host(client_addr), 'local'), state, usename"
             b" FROM pg_stat_activity WHERE pid = ANY (pg_blocking_pids(%s))"
         )
         return [
             f"process {other} (`{name or 'unnamed'}`, {user} from {client}, {state})"
-            for other, name, client, state, user in self.ask(query, pid)
+            for other, name, client, state, user in session.execute(query, (pid,)).fetchall()
         ]
 
     def require_small(self) -> None:
