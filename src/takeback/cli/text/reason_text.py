@@ -88,6 +88,7 @@ _PLAIN = {
     reasons.NO_ROOM_TO_COPY: "not enough free space to copy it ({size} bytes)",
     reasons.CANNOT_BE_SAVED: "cannot be saved: {why}",
     reasons.HOLDS_STORE: "it holds Takeback's own store",
+    reasons.RESCUED_STAYS: "what was rescued stays; redo does not delete it again",
     reasons.RESCUED_CHANGED: "its rescued copy was changed under another name",
     reasons.RESCUE_DAMAGED: "the rescue {rescue} lost the content of `{path}` (and {more} more)",
     reasons.RESCUED_LOST: "its rescued copy is gone",

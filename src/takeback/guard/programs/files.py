@@ -321,16 +321,46 @@ def _find_parts(args: "list[Word]") -> "tuple[list[Word], list[Word]]":
 
 def _find_patterns(starts: "list[Word]", tests: "list[Word]") -> "list[Word]":
     """What find may name: a pattern below each start; the starts themselves only without tests."""
-    name = next(
-        (tests[at + 1].value for at, word in enumerate(tests[:-1])
-         if word.value in {"-name", "-iname"}), ""
-    )  # fmt: skip
+    endings = dict.fromkeys(
+        f"**/{name}" if "/" not in name else "**/*"
+        for alternative in _alternatives(tests)
+        for name in _names_in(alternative)
+    )
     found = []
     for start in starts:
-        ending = f"**/{name}" if name and "/" not in name else "*"
-        value = f"{start.value.rstrip('/') or '/'}/{ending}".replace("//", "/")
-        found.append(Word(value, start.raw, is_glob=True))
+        for ending in endings or ("**/*",):
+            value = f"{start.value.rstrip('/') or '/'}/{ending}".replace("//", "/")
+            found.append(Word(value, start.raw, is_glob=True))
     return found
+
+
+def _alternatives(tests: "list[Word]") -> "list[list[Word]]":
+    """What stands between `-o`, but for what is only left out."""
+    found: list[list[Word]] = [[]]
+    for word in tests:
+        if word.value in {"-o", "-or", ","}:
+            found.append([])
+        else:
+            found[-1].append(word)
+    return [each for each in found if not any(word.value == "-prune" for word in each)]
+
+
+def _names_in(tests: "list[Word]") -> "list[str]":
+    """The patterns of names that tests have; any name if they have none."""
+    found = []
+    for at, word in enumerate(tests[:-1]):
+        is_negated = at > 0 and tests[at - 1].value in {"!", "-not"}
+        if word.value in {"-name", "-iname"} and not is_negated:
+            name = tests[at + 1].value
+            found.append(_in_any_case(name) if word.value == "-iname" else name)
+    return found or ["*"]
+
+
+def _in_any_case(pattern: str) -> str:
+    """A pattern for names whose letters may be large or small."""
+    if "[" in pattern:
+        return "*"
+    return "".join(f"[{c.lower()}{c.upper()}]" if c.isalpha() else c for c in pattern)
 
 
 def _found_deleted(
