@@ -26,6 +26,7 @@ from takeback.model.effects import (
         ("frobctl list release", PROGRAM),
         ("frobctl publish --dry-run", PROGRAM),
         ("frobctl cache clear", PROGRAM),
+        ("tmux send-keys -t x 'npm test' Enter", PROGRAM),
     ],
 )
 def test_the_words_of_an_unknown_program_count(command: str, effect: str) -> None:

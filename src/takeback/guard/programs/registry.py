@@ -110,7 +110,8 @@ def _judged(call: Call, folder: "str | None", word: Word) -> Flow:
         if folder not in _SYSTEM:
             return _by_path(call)
     given = by_name(call)
-    knowledge.judge_by_words(call)
+    if call.name not in JUDGES:
+        knowledge.judge_by_words(call)
     if folder is None and "PATH" in call.scope.variables and call.name not in builtins.JUDGES:
         _raise_to_program(call)  # nobody knows which program the name means there
     return given
