@@ -7,6 +7,7 @@ import pytest
 
 import takeback
 from cases import Work
+from takeback.cli import app
 from takeback.model.participants import AFTERWARDS, DONE, FAILED, MOVES, STAYS
 from toys import Box
 
@@ -306,3 +307,32 @@ def test_what_a_killed_process_had_on_the_way_is_removed(work: Work, box: Box) -
     with work.project.workspace.held():
         store.recover()
     assert not left.exists()
+
+
+def test_status_usage_and_doctor_name_participants(
+    work: Work, box: Box, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """What moves beside the files, what that takes, and what could not be captured."""
+    with work.turn() as turn:
+        box.write("two" * 10_000)
+        work.write(a_txt="2\n")
+        work.session.memory["k"] = 1
+        turn.mutate("a", 0, 1, inverse="known")
+    used = work.project.usage()
+    assert (used.captures, used.memory, used.mutations) == (2, 1, 1)
+    assert {share.name for share in work.project.usage_by("path")} == {".", "(participants)"}
+    assert "participants" in {share.name for share in work.project.usage_by("agent")}
+    box.broken["capture"] = "the disk is full"
+    work.project.checkpoint()
+    with work.turn():
+        work.write(a_txt="3\n")
+    (named,) = work.project.status().participants
+    assert (named.name, named.problem) == ("box", "the disk is full")
+    where = ["-C", str(work.tree)]
+    app.main(["status", *where])
+    app.main(["usage", *where])
+    said = capsys.readouterr().out
+    assert "box (not captured)" in said
+    assert "2 captures, 1 value in memory, 1 mutation" in said
+    app.main(["doctor", *where])
+    assert "`box` stays in undo and rollback" in capsys.readouterr().out

@@ -255,6 +255,10 @@ def unfinished(store: "Store") -> Part:
         what = Reason(code, name=owed.name, restore=owed.restore[:8], problem=owed.problem)
         advice = Reason("retry-participant", name=owed.name)
         part.findings.append(Finding(WARNING, what, advice))
+    for each in ledger.participants.at().values():
+        if each.problem:
+            what = Reason("participant-not-captured", name=each.name, problem=each.problem)
+            part.findings.append(Finding(WARNING, what, Reason("list-participants")))
     forget = ledger.forgets.under_way()
     if forget is not None:
         what = Reason("forget-unfinished", id=forget[0], phase=forget[1])

@@ -68,6 +68,9 @@ class Upkeep:
                 rescued=rescued[1],
                 lessons=taught + waiting,
                 relapses=relapses,
+                captures=ledger.participants.count(),
+                memory=ledger.memory.size()[0],
+                mutations=ledger.mutations.count(),
             )
 
     # -- participants ------------------------------------------------------------------------

@@ -209,6 +209,9 @@ _FOUND = {
     "journal-unread": (
         "a restore was interrupted, and its journal cannot be read (it is in {stage})"
     ),
+    "participant-not-captured": (
+        "`{name}` stays in undo and rollback, because it could not be captured: {problem}"
+    ),
     "restore-unfinished": "the restore `{restore}` is not finished",
     "forget-unfinished": "the `forget` with id `{id}` is not finished ({phase})",
     "events-ahead": "the newest event is {minutes:,} minutes in the future",
@@ -296,6 +299,7 @@ _ACTIONS = {
     ),
     "turn-not-covered": "that turn was not covered",
     "turn-on": "`takeback on` turns it on",
+    "list-participants": "`takeback participant` lists all of them",
     "retry-participant": "`takeback participant retry {name}` tries again",
     "let-go-on": "`takeback resume` lets them go on",
     "install": "`takeback install {agent}{flag}` repairs it",
