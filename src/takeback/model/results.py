@@ -140,8 +140,8 @@ class Usage(Value):
 
     `gone` checkpoints have let their files go, `pinned` ones are kept whatever their age. `rescued`
     are the bytes of files that commands destroyed, in so many `rescues`; no other name has them.
-    `lessons`, `relapses`, `mutations` and the values of `memory` are in the ledger. `captures` are
-    the states of participants, such as dumps of databases.
+    `lessons`, `relapses`, `effects`, `plans`, `mutations` and the values of `memory` are in the
+    ledger. `captures` are the states of participants, such as dumps of databases.
     """
 
     packs: int
@@ -155,6 +155,8 @@ class Usage(Value):
     rescued: int = 0
     lessons: int = 0
     relapses: int = 0
+    effects: int = 0
+    plans: int = 0
     captures: int = 0
     memory: int = 0
     mutations: int = 0

@@ -247,6 +247,9 @@ def unfinished(store: "Store") -> Part:
     for row in ledger.journal.damaged():
         what = Reason("journal-unread", stage=row.stage)
         part.findings.append(Finding(ERROR, what, Reason("set-restore-aside")))
+    for id in ledger.plans.damaged():
+        what = Reason(reasons.PLAN_UNREAD, id=id)
+        part.findings.append(Finding(WARNING, what, Reason("plan-again")))
     for open_row in ledger.journal.read():
         what = Reason("restore-unfinished", restore=open_row.id)
         part.findings.append(Finding(WARNING, what, Reason("next-command"), can_be_repaired=True))

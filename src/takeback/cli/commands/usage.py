@@ -73,6 +73,8 @@ def _json(
         "rescued": used.rescued,
         "lessons": used.lessons,
         "relapses": used.relapses,
+        "effects": used.effects,
+        "plans": used.plans,
         "captures": used.captures,
         "memory": used.memory,
         "mutations": used.mutations,
@@ -100,6 +102,8 @@ def _json(
 def _beside(used: "Usage") -> str:
     """What is kept of state that is not in files."""
     told = (
+        (used.effects, "effect outside", "effects outside"),
+        (used.plans, "preview"),
         (used.captures, "capture"),
         (used.memory, "value in memory", "values in memory"),
         (used.mutations, "mutation"),

@@ -146,6 +146,8 @@ _PLAIN = {
     ),
     reasons.REGISTRY_REMADE: "rebuilt the registry from the stores",
     reasons.DAMAGED: "{problem}",
+    reasons.PLAN_UNREAD: "the preview `{id}` cannot be read; nothing depends on it",
+    "plan-again": "preview it again; `takeback gc` deletes it once it is too old",
     reasons.FORGETTING_OPEN: (
         "a `forget` is not finished: `takeback forget --continue` resumes it"
     ),
