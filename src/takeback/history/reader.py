@@ -82,7 +82,7 @@ class HistoryReader:
         """The newest turns, newest first; with `before`, those that are older than this turn."""
         now = time.time()
         with _READING, self._ledger.snapshot() as ledger:
-            return Timeline(ledger, now).log(
+            return Timeline(ledger, now, self._work.root).log(
                 limit=limit,
                 session=session,
                 since=_moment(since, now),
@@ -143,7 +143,7 @@ class HistoryReader:
         """What the log says of a turn."""
         now = time.time()
         with _READING, self._ledger.snapshot() as ledger:
-            return Timeline(ledger, now).turn(references.turn(ledger, ref, now))
+            return Timeline(ledger, now, self._work.root).turn(references.turn(ledger, ref, now))
 
     def sessions(self, limit: "int | None") -> "tuple[RecordedSession, ...]":
         """The sessions, the one that was seen last first."""
@@ -182,7 +182,7 @@ class HistoryReader:
             if number is not None:
                 span = ledger.turns.numbered(number)
                 ends = (span.opened, span.closed) if span is not None else (0, 0)
-                told = Timeline(ledger, now).turn(number)
+                told = Timeline(ledger, now, self._work.root).turn(number)
                 return told.replace(participants=ledger.participants.captured(*ends))
             told_of = self._recorded(ledger, references.state_of(ledger, meant, now))
             cursor = references.cursor_of(ledger, meant)

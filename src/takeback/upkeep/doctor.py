@@ -11,6 +11,7 @@ Looks at the files of the home folder and of a store without opening a ledger, a
 import os
 import stat
 import time
+from importlib.util import find_spec
 
 from takeback.disk import home as removal
 from takeback.disk import machine, operations
@@ -229,6 +230,8 @@ def guard(store: "Store", mode: str) -> Part:
     part = Part("guard", Reason("guard-known", mode=mode, refused=refused, effects=done))
     if mode == OFF:
         part.findings.append(Finding(WARNING, Reason("guard-is-off")))
+    elif not all(map(find_spec, ("tree_sitter", "tree_sitter_bash"))):
+        part.findings.append(Finding(WARNING, Reason("guard-cannot-read")))
     for row in ledger.modes()[:1]:
         if row.after in MODES and row.before in MODES and is_lighter(row.after, row.before):
             when = time.strftime("%Y-%m-%d %H:%M", time.localtime(row.at / 1e9))

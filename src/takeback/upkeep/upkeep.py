@@ -86,10 +86,12 @@ class Upkeep:
                 row, table = known.get(name), tables.get(name)
                 kind = found[name].kind if name in found else row.kind if row is not None else ""
                 problem = work.participants.problems.get(name, row.problem if row else "")
+                is_here = name in found or name in work.participants.problems
+                by = "registered" if is_here else "absent"
                 told.append(
                     {
                         "name": name,
-                        "type": str(table.get("type")) if isinstance(table, dict) else "registered",
+                        "type": str(table.get("type")) if isinstance(table, dict) else by,
                         "kind": kind,
                         "token": row.token if row is not None else "",
                         "problem": problem,

@@ -213,8 +213,11 @@ def _show_turns(log: "Log", short: "Mapping[str, str]", screen: "Screen") -> Non
 
 
 def _show_left_out(left_out: "tuple[LeftOut, ...]", log: "Log", screen: "Screen") -> None:
-    of_git = [found.code for turn in log.turns for found in turn.git if found.code in _OF_DOT_GIT]
-    if of_git[:1] == [reasons.GIT_GONE]:
+    of_git = [(turn, each.code) for turn in log.turns for each in turn.git]
+    turn, code = next((each for each in of_git if each[1] in _OF_DOT_GIT), (None, ""))
+    if turn is not None and code == reasons.GIT_GONE and b".git" in turn.raw_rescued:
+        screen.say(f"Deleted   .git was rescued: `takeback undo {turn.id[:8]}` brings it back")
+    elif code == reasons.GIT_GONE:
         screen.say("Lost      .git, with its commits, branches and stashes: it is never covered")
     if not left_out:
         screen.say("Covered   everything in it")
