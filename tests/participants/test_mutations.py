@@ -218,3 +218,24 @@ def test_an_inverse_that_exits_has_failed(work: Work) -> None:
         turn.mutate("mail", None, "sent", inverse=leave)
     assert [each.how for each in work.undo().moves] == [FAILED, DONE]
     assert STATE == {"a": None}
+
+
+def test_an_inverse_that_is_owed_takes_nothing_newer_back(work: Work) -> None:
+    """A key whose inverse failed counts anew, too: that inverse still runs, for what it is of."""
+    broken, ran = ["down"], list[str]()
+
+    def refund(mutation: Mutation) -> None:
+        if broken:
+            raise RuntimeError(broken[0])
+        ran.append(mutation.key)
+
+    with work.turn() as turn:
+        turn.mutate("mail", 0, 1, inverse=refund, key="k")
+    assert [each.how for each in work.undo().moves] == [FAILED]
+    with work.turn() as turn:
+        assert turn.mutate("mail", 0, 1, inverse=refund, key="k") == "k 2"
+    broken.clear()
+    work.project.retry_participants()
+    assert ran == ["k"]
+    work.undo()
+    assert ran == ["k", "k 2"]

@@ -152,14 +152,15 @@ def _free(ledger: "Ledger", key: str, target: str) -> "tuple[str, bool]":
     What was taken back is done anew: `refund`, then `refund 2`, each with an inverse of its own.
     """
     number, name = 1, key
+    owed = {row.name for row in ledger.participants.owed()}
     while (found := ledger.mutations.find(name)) is not None:
         if found.target != target:
             raise UsageError(
                 f"`{key}` is the key of a mutation of `{found.target}`",
                 hint="give each mutation a key of its own",
             )
-        if found.state != INVERTED:
-            return name, True
+        if found.state != INVERTED and MUTATION_NAME + name not in owed:
+            return name, True  # else its inverse ran, or is still to run
         number += 1
         name = f"{key} {number}"
     return name, False

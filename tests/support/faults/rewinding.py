@@ -23,9 +23,10 @@ from takeback.disk import operations
 from takeback.errors import TakebackError
 from takeback.project import Project
 
-# What the product imports only when it is needed, each child would import again.
+# What the product imports only when it is needed, each child would import again. No restore needs
+# the server of MCP, and only one of its modules fits the SDK that is installed.
 for _module in pkgutil.walk_packages(takeback.__path__, "takeback."):
-    if not _module.name.startswith(("takeback.cli", "takeback.__")):
+    if not _module.name.startswith(("takeback.cli", "takeback.mcp.", "takeback.__")):
         importlib.import_module(_module.name)
 
 
