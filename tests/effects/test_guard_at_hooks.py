@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 
 import takeback
-from agents import Agent
+from agents import Agent, heard
 from program import run
+from recorded import PAYLOADS
 from takeback.disk import operations
 from takeback.ledger import events
 from takeback.upkeep.settings import Settings
@@ -180,6 +181,8 @@ def test_secrets_are_masked(claude: Agent, tree: Path) -> None:
 @pytest.mark.parametrize(
     "command",
     ["takeback guard off", "takeback -C . config guard.mode off", "tb uninstall claude-code",
+     "takeback config guard.mode off", 'tak""eback \'guard\' \\\n off',
+     "uv tool uninstall takeback",
      "takeback off", "sed -i d ~/.claude/settings.json", "rm -rf {store}"],
 )  # fmt: skip
 def test_no_agent_changes_the_guard(claude: Agent, tree: Path, home: Path, command: str) -> None:
@@ -228,3 +231,25 @@ def test_an_error_of_the_guard_counts_as_opaque(
     assert bash(claude, "ls").refused == ""
     guarded(home, "autopilot")
     assert "could not judge" in bash(claude, "ls").refused
+
+
+def test_a_call_without_an_id_is_asked_about_again(tree: Path, home: Path) -> None:
+    """Copilot names no call: a second hook that hears of the same one answers alike."""
+    guarded(home, "ask")
+    path = PAYLOADS / "copilot-1.0.102-camel" / "preToolUse.bash.json"
+    payload = json.loads(path.read_text().replace("/project", str(tree)))
+    payload["toolArgs"]["command"] = PUSH
+    answers = [heard(payload) for _ in range(2)]
+    assert answers[0]["permissionDecision"] == "ask"
+    assert answers[0] == answers[1]
+    with takeback.open(tree) as project:
+        assert len(list(project.workspace.ledger.events_of(events.GUARD_ASKED))) == 1
+
+
+def test_an_edit_outside_is_saved_once(claude: Agent, tree: Path, tmp_path: Path) -> None:
+    """The step of an edit tool keeps the file that it names, so no rescue does."""
+    path = tmp_path / "dotfile"
+    path.write_text("mine\n")
+    claude.begin("Write", {"file_path": str(path), "content": "its\n"})
+    with takeback.open(tree) as project:
+        assert not project.workspace.ledger.rescues.has_any()

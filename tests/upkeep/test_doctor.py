@@ -326,3 +326,16 @@ def test_a_folder_that_is_asked_about_is_explained(ward: Ward) -> None:
     ward.tree.mkdir()
     (what,) = ward.examine()["project"]
     assert "replaced the folder of project" in what
+
+
+def test_a_preview_that_cannot_be_read_is_named(ward: Ward) -> None:
+    """`verify` and `doctor` name it, `usage` counts it, and a new preview works."""
+    with takeback.open(ward.tree, home=ward.home) as project:
+        plan = project.plan_undo()
+        assert project.usage().plans == 1
+        ward.sql("UPDATE plans SET said = '{'")
+        (damage,) = project.verify().damage
+        assert (damage.what.code, dict(damage.what.facts)["id"]) == ("plan-unread", plan.id)
+        (found,) = ward.examine()["restores"]
+        assert found.startswith(f"warning: the preview `{plan.id}` cannot be read")
+        assert project.apply(project.plan_undo()).id

@@ -9,12 +9,10 @@ A link is dropped once its name turns out to be still there, and a copy once its
 import os
 import time
 
-from takeback.disk.sqlite import DatabaseError
 from takeback.effects.saved import area, git_rescue
 from takeback.effects.saved.area import Held, Listing
 from takeback.effects.saved.saving import APART, Bounds, Saver
 from takeback.effects.saved.targets import Finder, is_in
-from takeback.errors import TakebackError
 from takeback.ledger import events
 from takeback.ledger.beyond.rescues import OPEN
 from takeback.ledger.events import NewEvent
@@ -27,9 +25,10 @@ from takeback.worktree.scan import VERSION_CONTROL
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from takeback.capture.workspace import Workspace
+    from takeback.effects.saved.targets import Wanted
     from takeback.ledger.beyond.rescues import RescueRow
     from takeback.model.effects import Judgement
     from takeback.model.text.json_text import Json
@@ -41,17 +40,36 @@ def before(work: "Workspace", step: str, judgement: "Judgement") -> Rescued:
         return rescued.NOTHING
     try:
         return _before(work, step, judgement)
-    except (OSError, TakebackError, DatabaseError) as problem:
+    except Exception as problem:  # noqa: BLE001 -- whatever it is, it does not stop the agent
         work.ledger.abandon()
         why = Reason(reasons.CANNOT_BE_SAVED, why=str(problem))
         return Rescued(missed=(Missed(b"", why),))
 
 
 def _before(work: "Workspace", step: str, judgement: "Judgement") -> Rescued:
-    finder = Finder(work)
+    number = work.ledger.steps.number_of(step)
+    finder = Finder(work, _kept_already(work, number))
     wanted = finder.find(judgement)
     id = ids.from_entropy(os.urandom(8))
     saver = Saver(work, id, finder.doomed, _bounds(work))
+    try:
+        git = _saved(saver, wanted, judgement)
+        missed = (*finder.missed, *saver.missed)
+        if saver.held:
+            _record(work, number, id, saver, git, missed)
+        else:
+            area.empty(saver.areas, id)
+    except BaseException:
+        _give_up(work, id, saver)
+        raise
+    made = (*finder.rebuildable, *saver.rebuildable)
+    return Rescued(_kept(saver), missed, made, tuple(folder for folder, _ in git), id)
+
+
+def _saved(
+    saver: Saver, wanted: "Iterable[Wanted]", judgement: "Judgement"
+) -> "tuple[tuple[bytes, int], ...]":
+    """Save all of it, and let it survive a power cut; the repositories of which state was saved."""
     is_done = False
     try:
         for each in wanted:
@@ -60,11 +78,22 @@ def _before(work: "Workspace", step: str, judgement: "Judgement") -> Rescued:
         is_done = True
     finally:
         saver.close(durable=is_done)
-    missed = (*finder.missed, *saver.missed)
-    if saver.held:
-        _record(work, step, id, saver, git, missed)
-    made = (*finder.rebuildable, *saver.rebuildable)
-    return Rescued(_kept(saver), missed, made, tuple(folder for folder, _ in git), id)
+    return git
+
+
+def _give_up(work: "Workspace", id: str, saver: Saver) -> None:
+    """Remove what was saved, unless the ledger knows of it all the same."""
+    work.ledger.abandon()
+    if all(row.id != id for row in work.ledger.rescues.there()):
+        area.empty(saver.areas, id)
+        area.forget_list(work.store, id)
+
+
+def _kept_already(work: "Workspace", step: "int | None") -> "frozenset[bytes]":
+    """The files outside that an edit tool named, and that the step itself keeps."""
+    if step is None:
+        return frozenset()
+    return frozenset(row.path for row in work.ledger.outside.waiting(steps=(step,)))
 
 
 def _bounds(work: "Workspace") -> Bounds:
@@ -74,7 +103,7 @@ def _bounds(work: "Workspace") -> Bounds:
 
 def _record(
     work: "Workspace",
-    step: str,
+    number: "int | None",
     id: str,
     saver: Saver,
     git: "tuple[tuple[bytes, int], ...]",
@@ -83,7 +112,6 @@ def _record(
     """Let the ledger know of a rescue; before that nobody does, and the next start removes it."""
     listing = Listing(tuple(saver.tops), tuple(saver.held), git)
     digest = area.write(work.store, id, listing)
-    number = work.ledger.steps.number_of(step)
     row = work.ledger.steps.numbered(number) if number is not None else None
     turn = work.ledger.turns.id_of(row.turn) if row is not None else None
     said: dict[str, Json] = {
@@ -149,7 +177,7 @@ def _settle(work: "Workspace", rows: "Sequence[RescueRow]") -> None:
             listing = area.read(work.store, row)
             left = _left(row, listing)
             keep_only(work, row, listing, left)
-        except (OSError, TakebackError, DatabaseError):
+        except Exception:  # noqa: BLE001 -- the rescue is kept as it is, and the agent goes on
             work.ledger.abandon()
     if rows:
         from takeback.effects.saved import care

@@ -23,6 +23,10 @@ _OURS = re.compile(
     r"(?:-[-\w]+(?:[= ][^-\s]\S*)?\s+)*"
     r"(?P<verb>guard|config|off|uninstall|forget|projects|gc|verify)\b(?P<rest>[^;&|\n]*)"
 )
+_REMOVES_US = re.compile(
+    r"\b(?:pip[\d.]*|pipx|uv(?: tool| pip)?) (?:uninstall|remove)\b[^;&|\n]*\btakeback\b"
+)
+_QUOTES = str.maketrans("", "", "'\"\\")
 _LIGHTER = re.compile(r"^\s*(?:off|watch|ask|autopilot|allow)\b")
 _CONFIG = re.compile(r"\b(?:guard|recording|hooks|retention)\.\w+\s+\S|--unset")
 _REMOVES = re.compile(r"--remove\b")
@@ -75,7 +79,8 @@ def _is_in(path: bytes, folder: bytes) -> bool:
 
 def _of_words(command: str) -> str:
     """What Takeback's own commands in a command line would change."""
-    for each in _OURS.finditer(command):
+    plain = command.replace("\\\n", " ").translate(_QUOTES)
+    for each in _OURS.finditer(plain):
         verb, rest = each["verb"], each["rest"]
         if verb == "guard" and _LIGHTER.search(rest):
             return GUARD
@@ -87,7 +92,7 @@ def _of_words(command: str) -> str:
             return RECORDING
         if verb == "projects" and _REMOVES.search(rest):
             return STORE
-    return ""
+    return HOOKS if _REMOVES_US.search(plain) else ""
 
 
 def _of_mention(command: str, effect: str, protected: Protected) -> str:

@@ -20,6 +20,7 @@ from takeback.history.lookup import (
 from takeback.history.timeline import Timeline
 from takeback.model import ids
 from takeback.model.history import PathHistory
+from takeback.model.participants import Captured
 from takeback.model.reasons import Action
 from takeback.model.results import Status
 from takeback.model.words import word
@@ -216,6 +217,10 @@ class HistoryReader:
                 newest=newest,
                 entries=newest.entries if newest else 0,
                 left_out=newest.left_out if newest else (),
+                participants=tuple(
+                    Captured(row.name, row.kind, "", row.token, row.problem)
+                    for row in self._ledger.participants.at().values()
+                ),
             )
 
     def checkpoints(self, session: "str | None") -> "Iterator[Checkpoint]":

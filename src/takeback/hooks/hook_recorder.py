@@ -93,11 +93,10 @@ class HookRecorder:
         }
         id, part = ids.get(event.kind, ("", ""))
         known = self._ledger.requested(requests.part_of(event, id, part)) if id else None
-        if known is not None:
-            if event.kind == kinds.BEFORE_TOOL:
-                self._guard.ask_again(event)
-            return True
-        return self._ledger.requested(requests.delivery(event)) is not None
+        known = known or self._ledger.requested(requests.delivery(event))
+        if known is not None and event.kind == kinds.BEFORE_TOOL:
+            self._guard.ask_again(event)
+        return known is not None
 
     def _mark(self, session: str, event: "HookEvent") -> None:
         request = requests.delivery(event)

@@ -359,6 +359,18 @@ class Plans(Group):
         query = f"SELECT id FROM plans WHERE expires > ? AND {self._here} ORDER BY expires DESC"
         return [found for id in self._reader.column(query, (now,)) if (found := self.find(id))]
 
+    def count(self) -> int:
+        """How many there are, of all lines."""
+        return int(self._reader.value("SELECT count(*) FROM plans"))
+
+    def damaged(self) -> "list[str]":
+        """The ids of those that cannot be read, as text whatever is there."""
+        every = self._reader.column("SELECT CAST(id AS TEXT) FROM plans ORDER BY id")
+        return [str(id) for id in every if self.find(id) is None and self._is_here(id)]
+
+    def _is_here(self, id: str) -> bool:
+        return self._reader.has(f"SELECT 1 FROM plans WHERE id = ? AND {self._here}", (id,))
+
     def get(self, id: str, now: int) -> Preview:
         """A plan that can still be applied."""
         found = self.find(id)

@@ -206,6 +206,7 @@ REGISTRY_REMADE = "registry-remade"
 
 DAMAGED = "damaged"
 FORGETTING_OPEN = "forgetting-open"
+PLAN_UNREAD = "plan-unread"
 CONTENT_DAMAGED = "content-damaged"
 CONTENT_MISSING = "content-missing"
 COMMIT_LOST = "commit-lost"

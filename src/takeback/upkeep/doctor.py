@@ -247,6 +247,9 @@ def unfinished(store: "Store") -> Part:
     for row in ledger.journal.damaged():
         what = Reason("journal-unread", stage=row.stage)
         part.findings.append(Finding(ERROR, what, Reason("set-restore-aside")))
+    for id in ledger.plans.damaged():
+        what = Reason(reasons.PLAN_UNREAD, id=id)
+        part.findings.append(Finding(WARNING, what, Reason("plan-again")))
     for open_row in ledger.journal.read():
         what = Reason("restore-unfinished", restore=open_row.id)
         part.findings.append(Finding(WARNING, what, Reason("next-command"), can_be_repaired=True))
@@ -255,6 +258,10 @@ def unfinished(store: "Store") -> Part:
         what = Reason(code, name=owed.name, restore=owed.restore[:8], problem=owed.problem)
         advice = Reason("retry-participant", name=owed.name)
         part.findings.append(Finding(WARNING, what, advice))
+    for each in ledger.participants.at().values():
+        if each.problem:
+            what = Reason("participant-not-captured", name=each.name, problem=each.problem)
+            part.findings.append(Finding(WARNING, what, Reason("list-participants")))
     forget = ledger.forgets.under_way()
     if forget is not None:
         what = Reason("forget-unfinished", id=forget[0], phase=forget[1])

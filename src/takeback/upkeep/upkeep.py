@@ -68,6 +68,11 @@ class Upkeep:
                 rescued=rescued[1],
                 lessons=taught + waiting,
                 relapses=relapses,
+                effects=ledger.effects.count(),
+                plans=ledger.plans.count(),
+                captures=ledger.participants.count(),
+                memory=ledger.memory.size()[0],
+                mutations=ledger.mutations.count(),
             )
 
     # -- participants ------------------------------------------------------------------------

@@ -138,6 +138,8 @@ class _Check:
                     self.note(what)
                 for row in ledger.journal.damaged():
                     self.note(rescue.left_alone(row))
+                for id in ledger.plans.damaged():
+                    self.note(Reason(reasons.PLAN_UNREAD, id=id))
                 return (
                     list(ledger.checkpoints.of_all_lines()),
                     ledger.packs(),

@@ -120,6 +120,10 @@ def _json(project: "Project", status: "Status", screen: "Screen") -> None:
             "entries": status.entries,
             "now": now_text.as_json(seen, screen.masker),
             "left_out": [{**path_fields(x.raw_path), "reason": x.reason} for x in status.left_out],
+            "participants": [
+                {"name": x.name, "kind": x.kind, "problem": screen.words(x.problem) or None}
+                for x in status.participants
+            ],
         }
     )
 
@@ -138,6 +142,9 @@ def _show(project: "Project", status: "Status", screen: "Screen") -> None:
     rows.append(
         ("History", f"{made}, {size(used.total)} in {safe_line(os.fsdecode(status.store))}")
     )
+    if status.participants:
+        names = (f"{x.name} (not captured)" if x.problem else x.name for x in status.participants)
+        rows.append(("Beside", ", ".join(map(safe_line, names))))
     rows += _switches(project, screen)
     log, seen = project.log(_TURNS, changes=False), project.now()
     rows.append(("Now", now_text.state(log, seen, time.time())))

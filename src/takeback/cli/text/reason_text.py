@@ -146,6 +146,8 @@ _PLAIN = {
     ),
     reasons.REGISTRY_REMADE: "rebuilt the registry from the stores",
     reasons.DAMAGED: "{problem}",
+    reasons.PLAN_UNREAD: "the preview `{id}` cannot be read; nothing depends on it",
+    "plan-again": "preview it again; `takeback gc` deletes it once it is too old",
     reasons.FORGETTING_OPEN: (
         "a `forget` is not finished: `takeback forget --continue` resumes it"
     ),
@@ -209,6 +211,9 @@ _FOUND = {
     "stage-left": "`{name}` in the work tree is left over from a restore",
     "journal-unread": (
         "a restore was interrupted, and its journal cannot be read (it is in {stage})"
+    ),
+    "participant-not-captured": (
+        "`{name}` stays in undo and rollback, because it could not be captured: {problem}"
     ),
     "restore-unfinished": "the restore `{restore}` is not finished",
     "forget-unfinished": "the `forget` with id `{id}` is not finished ({phase})",
@@ -297,6 +302,7 @@ _ACTIONS = {
     ),
     "turn-not-covered": "that turn was not covered",
     "turn-on": "`takeback on` turns it on",
+    "list-participants": "`takeback participant` lists all of them",
     "retry-participant": "`takeback participant retry {name}` tries again",
     "let-go-on": "`takeback resume` lets them go on",
     "install": "`takeback install {agent}{flag}` repairs it",

@@ -307,7 +307,19 @@ def sweep(store: "Store", areas: "Iterable[bytes]", known: "Iterable[str]") -> i
             forget_list(store, id)
             count += 1
         _remove_if_empty(area)
+    _remove_drafts(in_store(store))
     return count
+
+
+def _remove_drafts(area: bytes) -> None:
+    """Remove lists that were not finished; they name files."""
+    try:
+        names = os.listdir(area)
+    except OSError:
+        return
+    for name in names:
+        if _LIST + b"." in name and name.endswith(b".tmp"):
+            operations.discard(os.path.join(area, name))
 
 
 def strays(area: bytes, known: "Iterable[str]") -> "Iterator[str]":

@@ -70,6 +70,8 @@ class _Returning:
         self._stays: list[Reason] = []
         self._stash_log: list[str] = []
         self._stash_place = "", ""
+        self._straight: dict[bytes, bool] = {}
+        """Folders, and whether no link is on the way to them."""
         self._refused: dict[bytes, bool] = {}
         """Paths named by commands below which nothing is written, because git is there."""
 
@@ -154,9 +156,7 @@ class _Returning:
             return
         name = self._named(held.path)
         try:
-            found = os.lstat(held.path)
-        except FileNotFoundError:
-            found = None
+            found = self._there(held.path)
         except OSError:
             self._kept[name] = Reason(reasons.THERE_AGAIN)
             return
@@ -171,6 +171,27 @@ class _Returning:
         self._make_way(held.path)
         verb = words.WRITE if before is not None else _MADE.get(held.kind, words.CREATE)
         self._change(held.path, verb, before, entry)
+
+    def _there(self, path: bytes) -> "os.stat_result | None":
+        """What is at a path, or will be when the folders above it are back.
+
+        OSError if the way to it leads through something else by now, a file or a link.
+        """
+        above = os.path.dirname(path)
+        while above != b"/":
+            change = self._changes.get(above) or self._known.get(above)
+            if change is not None and _becomes_folder(change):
+                return None
+            above = os.path.dirname(above)
+        folder = os.path.dirname(path)
+        if folder not in self._straight:
+            self._straight[folder] = os.path.realpath(folder) == folder
+        if not self._straight[folder]:
+            raise NotADirectoryError(folder)
+        try:
+            return os.lstat(path)
+        except FileNotFoundError:
+            return None
 
     def _change(self, path: bytes, verb: str, before: "Entry | None", after: "Entry") -> None:
         whose = (self._plan.agent,) if self._plan.agent else ()
@@ -257,6 +278,13 @@ class _Returning:
         if folder not in self._refused:
             self._refused[folder] = os.path.lexists(folder)
         return self._refused[folder]
+
+
+def _becomes_folder(change: "PlannedChange") -> bool:
+    """Whether there will be a folder where none is now."""
+    before, after = change.before, change.after
+    is_folder = after is not None and after.mode & KIND == FOLDER
+    return is_folder and not (before is not None and before.mode & KIND == FOLDER)
 
 
 def _of_git(row: "RescueRow", listing: "area.Listing") -> "Iterator[Reason]":

@@ -131,6 +131,9 @@ class Saver:
                     self._folder(fd, name, path, top, wanted)
         except OSError as problem:
             self._miss(path, problem)
+        except RecursionError:  # hundreds of folders, one in the other
+            why = Reason(reasons.TOO_MANY_TO_SAVE, count=len(self.held))
+            self.missed.append(Missed(path, why))
 
     def _folder(self, above: int, name: bytes, path: bytes, top: int, wanted: "Wanted") -> None:
         fd = os.open(name, _DIRECTORY, dir_fd=above)
@@ -220,14 +223,15 @@ class Saver:
         try:
             found = os.fstat(source)
             copy = operations.create(own, dir_fd=self._open[place])
+            how = ""
             try:
                 how = self._fill(copy, source, found.st_size, path)
             finally:
                 os.close(copy)
+                if not how:  # also after an error: the next file gets this name
+                    operations.unlink(own, dir_fd=self._open[place])
             if how:
                 operations.set_mtime(own, found.st_mtime_ns, dir_fd=self._open[place])
-            else:
-                operations.unlink(own, dir_fd=self._open[place])
             return how
         finally:
             os.close(source)

@@ -5,9 +5,12 @@ Globs are expanded as a shell does. Nothing is followed through a link.
 """
 
 import os
+import time
+from fnmatch import fnmatchcase
+from glob import escape, iglob
 from itertools import islice
 
-from takeback.model import effects, losses, reasons, words
+from takeback.model import effects, ids, losses, reasons, words
 from takeback.model.reasons import Reason
 from takeback.model.rescued import Missed, Rebuildable
 from takeback.model.value import Value
@@ -21,6 +24,9 @@ if TYPE_CHECKING:
     from takeback.model.effects import Judgement, Target
 
 _MOST_NAMED = 10_000
+_PATIENCE = 2.0
+"""Seconds in which all names have to be found."""
+_DEEP = b"/**/"
 _NO_CONTENT = (words.SPECIAL, words.STORE)
 
 
@@ -34,10 +40,15 @@ class Wanted(Value):
 
 
 class Finder:
-    """Finds what is to be saved. `missed` and `rebuildable` say what is not."""
+    """Finds what is to be saved, but what is `kept` already.
 
-    def __init__(self, work: "Workspace") -> None:
+    `missed` and `rebuildable` say what is not.
+    """
+
+    def __init__(self, work: "Workspace", kept: "frozenset[bytes]" = frozenset()) -> None:
         self._work = work
+        self._kept = kept
+        self._deadline = time.monotonic() + _PATIENCE
         self._root = os.path.realpath(work.root)
         self._home = os.path.realpath(work.home.path)
         self._left_out: list[tuple[bytes, int]] | None = None
@@ -67,18 +78,17 @@ class Finder:
         if not target.is_known:
             self.missed.append(Missed(b"", Reason(reasons.UNKNOWN_TARGET, text=target.text)))
             return
-        paths = [target.path]
+        paths: Iterable[bytes] = [target.path]
         if target.is_glob:
-            from glob import iglob
-
-            paths = list(islice(iglob(target.path), _MOST_NAMED + 1))
-            if len(paths) > _MOST_NAMED:
-                paths.pop()
-                why = Reason(reasons.TOO_MANY_TO_SAVE, count=_MOST_NAMED)
+            found = _expanded(target.path, self._deadline, is_deep=target.is_recursive)
+            paths = islice(found, _MOST_NAMED + 1)
+        for count, path in enumerate(paths):
+            if count == _MOST_NAMED or time.monotonic() > self._deadline:
+                why = Reason(reasons.TOO_MANY_TO_SAVE, count=count)
                 self.missed.append(Missed(target.path, why))
-        for path in paths:
+                return
             whole = _whole(path)
-            if whole and os.path.lexists(whole):
+            if whole and whole not in self._kept and os.path.lexists(whole):
                 yield whole
 
     def _of(self, path: bytes, target: "Target") -> "Iterator[Wanted]":
@@ -151,6 +161,47 @@ def rebuildable(path: bytes) -> "Rebuildable | None":
     return Rebuildable(path, losses.recipe(name, source), folder) if source else None
 
 
+def _expanded(pattern: bytes, deadline: float, *, is_deep: bool) -> "Iterator[bytes]":
+    """The paths that a pattern names; in it `**` stands for any number of folders.
+
+    What is below a path that is named is not, if that is meant anyway (`is_deep`). When the time
+    is over, it ends with a folder that was not looked into.
+    """
+    pattern = pattern.replace(b"[^", b"[!")
+    above, deep, below = pattern.partition(_DEEP)
+    if not deep:
+        yield from iglob(pattern)
+        return
+    waiting = list(iglob(above or b"/"))
+    while waiting:
+        folder = waiting.pop()
+        if time.monotonic() > deadline:
+            yield folder
+            return
+        try:
+            with os.scandir(folder) as found:
+                entries = [(os.fsencode(each.name), _is_folder(each)) for each in found]
+        except OSError:
+            continue
+        if b"/" in below:
+            inner = os.path.join(escape(folder), below)
+            yield from _expanded(inner, deadline, is_deep=is_deep)
+        for name, is_folder in entries:
+            path = os.path.join(folder, name)
+            is_named = b"/" not in below and fnmatchcase(name, below)
+            if is_named and not ids.is_area(name):
+                yield path
+            if is_folder and not ids.is_area(name) and not (is_named and is_deep):
+                waiting.append(path)
+
+
+def _is_folder(entry: "os.DirEntry[bytes]") -> bool:
+    try:
+        return entry.is_dir(follow_symlinks=False)
+    except OSError:
+        return False
+
+
 def _whole(path: bytes) -> bytes:
     """A path without links on the way, and without `.` and `..`; the last name may be a link."""
     path = os.path.normpath(path)
@@ -173,11 +224,20 @@ def needs_copy(loss: str) -> bool:
 def _outermost(found: "dict[bytes, Wanted]") -> "list[Wanted]":
     """Without what a folder above it takes along."""
     kept: list[Wanted] = []
+    deep: dict[bytes, Wanted] = {}
     for path in sorted(found):
-        above = next((each for each in kept if each.is_deep and _is_below(path, each.path)), None)
+        above = next((deep[each] for each in _folders_above(path) if each in deep), None)
         if above is None or path in above.spared or needs_copy(found[path].loss):
             kept.append(found[path])
+            if found[path].is_deep:
+                deep[path] = found[path]
     return kept
+
+
+def _folders_above(path: bytes) -> "Iterator[bytes]":
+    while path not in (b"/", b""):
+        path = os.path.dirname(path)
+        yield path
 
 
 def is_in(path: bytes, folders: "Iterable[bytes]") -> bool:
