@@ -107,6 +107,15 @@ def test_every_word_of_the_help_has_its_values() -> None:
         assert not unknown, (name, unknown)
 
 
+def test_actions_are_offered_where_a_command_has_some() -> None:
+    """Each that is offered is one that the command knows."""
+    from takeback.cli.commands import guard, participant
+
+    assert set(values("guard", "")) == {*guard._ACTIONS} - {"mode"}
+    assert set(values("participant", "")) == {*participant._ACTIONS}
+    assert values("lessons", "d") == ["drop"]
+
+
 def test_ids_come_with_their_prompts(turns: dict[str, str]) -> None:
     """As the log shows them, newest first; masked, and safe on a terminal."""
     nasty, secret = turns[NASTY][:4], turns[f"log in with {SECRET}"][:4]

@@ -371,11 +371,17 @@ def _nothing(_: Line, __: "Screen") -> "Iterator[Candidate]":
     return iter(())
 
 
+def _words(*names: str) -> "Kind":
+    return lambda _, __: ((name, "") for name in names)
+
+
 KINDS: "dict[str, Kind | str]" = {
     "A": _states,
+    "ACTION": _nothing,
     "AGE": _nothing,
     "AGENT": _agents,
     "B": _states,
+    "COMMAND": _nothing,
     "DIR": FOLDERS,
     "FILE": FILES,
     "FOLDER": FOLDERS,
@@ -390,6 +396,7 @@ KINDS: "dict[str, Kind | str]" = {
     "SESSION": _sessions,
     "SHELL": _shells,
     "SIZE": _nothing,
+    "TARGET": FILES,
     "TEXT": _nothing,
     "TIME": _nothing,
     "TURN": _turns,
@@ -398,6 +405,12 @@ KINDS: "dict[str, Kind | str]" = {
 }
 """What the help calls an operand or the value of an option, and what a shell offers for it."""
 SPECIAL: "dict[tuple[str, str], Kind]" = {
+    ("effects", "ID"): _nothing,
+    ("guard", "ACTION"): _words("off", "watch", "ask", "autopilot", "allow", "explain", "test"),
+    ("guard", "ID"): _nothing,
+    ("lessons", "ACTION"): _words("accept", "edit", "drop"),
+    ("lessons", "ID"): _nothing,
+    ("participant", "ACTION"): _words("list", "add", "remove", "retry"),
     ("config", "NAME"): _settings,
     ("redo", "TURN"): _undone,
     ("run", "NAME"): _session_names,

@@ -12,7 +12,6 @@ from takeback.capture.checkpoint import Place, as_value
 from takeback.capture.safe_points import as_running
 from takeback.disk import machine
 from takeback.effects import effect_log
-from takeback.effects.saved.of_turn import SavedOfTurn
 from takeback.errors import DamagedStoreError
 from takeback.history import references, retention
 from takeback.history.shared import SharedChanges
@@ -41,6 +40,7 @@ if TYPE_CHECKING:
     from collections.abc import Container, Iterable, Mapping, Sequence
     from typing import Any
 
+    from takeback.effects.saved.of_turn import SavedOfTurn
     from takeback.history.lookup import Past
     from takeback.ledger.checkpoints import DeltaRow, NamedDelta
     from takeback.ledger.events import CheckpointRow
@@ -540,8 +540,12 @@ class Timeline:
 
     def _saved(self, turn: int) -> "SavedOfTurn | None":
         """What was rescued while a turn ran; None if that is nothing."""
-        found = SavedOfTurn(self._ledger, turn, self._root) if self._has_rescues else None
-        return found if found is not None and found.tops else None
+        if not self._has_rescues:
+            return None
+        from takeback.effects.saved.of_turn import SavedOfTurn
+
+        found = SavedOfTurn(self._ledger, turn, self._root)
+        return found if found.tops else None
 
     def _git(self, row: "TurnRecord") -> "tuple[Reason, ...]":
         """What happened to the user's git while a turn ran."""

@@ -8,7 +8,6 @@ from hashlib import sha256
 
 from takeback.errors import DamagedStoreError, ParticipantError, UsageError
 from takeback.model.text import json_text
-from takeback.objects.git_objects import BLOB
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -78,6 +77,8 @@ class ParticipantShelf:
         self._noted = str(mark)
 
     def put(self, chunks: "Iterable[bytes]", /) -> str:
+        from takeback.objects.git_objects import BLOB
+
         taken, strong, size, pieces = self._capturing(), sha256(), 0, []
         for chunk in chunks:
             for at in range(0, len(chunk), _LARGEST):
@@ -98,6 +99,8 @@ class ParticipantShelf:
         self._objects |= dict.fromkeys((oid, *map(bytes.fromhex, pieces)))
 
     def read(self, id: str, /) -> "Iterator[bytes]":
+        from takeback.objects.git_objects import BLOB
+
         size, strong, pieces = self._list(id)
         objects, found, length = self._store().objects, sha256(), 0
         for piece in pieces:
@@ -139,6 +142,8 @@ class ParticipantShelf:
         return self._taken
 
     def _list(self, id: str) -> "tuple[int, str, list[str]]":
+        from takeback.objects.git_objects import BLOB
+
         oid = _oid(id)
         if self._taken is not None and oid in self._objects:
             raise UsageError(f"the content `{id}` can be read when its capture is over")

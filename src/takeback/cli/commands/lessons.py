@@ -31,7 +31,7 @@ COMMAND = Command(
         "words. `edit` words a lesson anew. `drop` tells no agent of it any more. --all also\n"
         "lists lessons that were withdrawn or dropped."
     ),
-    operands=("[accept|edit|drop]", "[ID]", "[TEXT…]"),
+    operands=("[ACTION]", "[ID]", "[TEXT…]"),
     options=(
         Option(("--all",), "also list lessons that were withdrawn or dropped"),
         SHOW_SECRETS,
