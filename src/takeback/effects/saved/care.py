@@ -79,8 +79,10 @@ def drop(work: "Workspace", rows: "Iterable[RescueRow]", why: str) -> int:
 
 def sweep(work: "Workspace") -> int:
     """Remove what a process left that died while it saved. With the lock held."""
-    known = [row.id for row in work.ledger.rescues.there()]
-    return area.sweep(work.store, places(work), known)
+    rows = work.ledger.rescues.there()
+    for row in rows:
+        area.forget_old(work.store, row)
+    return area.sweep(work.store, places(work), [row.id for row in rows])
 
 
 def places(work: "Workspace") -> "list[bytes]":
