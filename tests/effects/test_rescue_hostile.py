@@ -285,3 +285,18 @@ def _die_after(place: Place, *paths: Path) -> None:
             rescue.before(work, step.id, judged)
         paths[0].unlink()
         os.kill(os.getpid(), signal.SIGKILL)
+
+
+def test_on_a_full_disk_the_newest_rescue_stays(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else what is destroyed there could never be taken back; older ones yield."""
+    monkeypatch.setattr(care, "_is_full", lambda _: True)
+    for name in ("one", "two"):
+        path = place.around / name
+        path.write_text(name)
+        place.run(path.unlink, path)
+    rows = place.project.workspace.ledger.rescues.there()
+    assert [row.tops for row in rows] == [(os.fsencode(place.around / "two"),)]
+    place.undo()
+    assert (place.around / "two").read_text() == "two"

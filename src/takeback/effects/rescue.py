@@ -182,7 +182,7 @@ def _settle(work: "Workspace", rows: "Sequence[RescueRow]") -> None:
     if rows:
         from takeback.effects.saved import care
 
-        care.give_way(work)
+        care.give_way(work, {row.id for row in rows})
 
 
 def _left(row: "RescueRow", listing: Listing) -> "list[Held]":
