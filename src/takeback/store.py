@@ -325,6 +325,10 @@ class Store:
             for name in os.listdir(self.path + folder):
                 if name.endswith(b".tmp"):
                     yield self.path + folder + b"/" + name
+        # What participants had on the way: copies and dumps of databases.
+        on_the_way = self.path + b"/participants"
+        if os.path.isdir(on_the_way):
+            yield from (each.path for each in os.scandir(on_the_way) if not each.is_dir())
 
 
 def _ballast() -> bytes:

@@ -3,6 +3,7 @@
 import json
 import os
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,6 @@ import program
 from cases import Work
 
 LOSSES = {
-    "rm -rf .git": "deleted `.git`",
     "git stash drop -q": "dropped a stash",
     "git branch -D users": "deleted the branch `users`",
     "rm .git/index": "deleted the index",
@@ -55,18 +55,32 @@ def test_a_turn_that_changed_only_git(repository: Path, command: str) -> None:
     doubt = 3 if command.startswith("git switch") else 0
     undone = takeback(repository, "undo", code=doubt)
     told = undone.stdout + undone.stderr
-    if command == "rm -rf .git":
-        assert "`.git` stays deleted" in told
-        assert (repository / "b").exists()
-    else:
-        assert "skipped 1 newer turn that changed only git" in told
+    assert "skipped 1 newer turn that changed only git" in told
     assert "changed nothing" not in told
 
 
+def test_a_deleted_repository_is_rescued(repository: Path) -> None:
+    """No command says that it is lost, and undo brings it back."""
+    told = takeback(repository, "run", "--", "rm", "-rf", ".git").stderr
+    assert "1 rescued" in told
+    assert "brings back what was rescued" in told
+    assert "1 rescued" in takeback(repository, "log").stdout
+    assert "Rescued before" in takeback(repository, "show", "rm -rf").stdout
+    assert ".git was rescued: `takeback undo" in takeback(repository).stdout
+    (found,) = json.loads(takeback(repository, "log", "--json").stdout)["turns"][0]["git"]
+    assert found["code"] == "git-gone"
+    undone = takeback(repository, "undo")
+    assert "stays" not in undone.stdout + undone.stderr
+    assert (repository / ".git/HEAD").exists()
+
+
 def test_a_deleted_repository_is_lost_and_not_covered(repository: Path) -> None:
-    """Bare `takeback` says that `.git` is gone until there is one again."""
-    takeback(repository, "run", "--", "rm", "-rf", ".git")
+    """Bare `takeback` says that `.git` is gone, if a program that nobody could read deleted it."""
+    script = repository.with_name("script.py")
+    script.write_text("import shutil\nshutil.rmtree('.git')\n")
+    takeback(repository, "run", "--", sys.executable, str(script))
     assert "Lost      .git" in takeback(repository).stdout
+    assert "`.git` stays deleted" in takeback(repository, "undo", "--dry-run").stdout
     made = takeback(repository, "run", "--", "git", "init", "-q").stderr
     assert "created a git repository" in made
     assert "Lost" not in takeback(repository).stdout
@@ -128,7 +142,7 @@ def test_undo_goes_on_after_a_turn_that_lost_something(repository: Path) -> None
         (repository / "node_modules" / str(number)).touch()
     takeback(repository, "checkpoint")
     takeback(repository, "run", "-m", "lose", "--", "sh", "-c", "rm -r node_modules; git tag z")
-    assert "node_modules/" in takeback(repository, "undo").stdout
+    assert "node_modules  rescued" in takeback(repository, "undo").stdout
     assert (repository / "b").exists()
     takeback(repository, "undo")
     assert not (repository / "b").exists()

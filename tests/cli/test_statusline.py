@@ -46,6 +46,15 @@ def test_the_line_is_about_the_session(tree: Path, agents: tuple[Agent, Agent]) 
     assert line(tree, b"") == 'tb  1 turn  undo: "write one"\n'
 
 
+def test_a_turn_that_changed_nothing_is_not_what_undo_takes_back(
+    tree: Path, agents: tuple[Agent, Agent]
+) -> None:
+    """The line names what a bare `undo` takes back."""
+    agents[0].prompt("look around")
+    agents[0].stop()
+    assert line(tree, b"") == 'tb  3 turns  undo: "write three"\n'
+
+
 @pytest.mark.parametrize(
     "said", [b"", b"{", b"[1]", b"\xff\0", b'{"cwd": 1}', b'{"cwd": "a\\u0000b"}', b"[" * 100_000]
 )

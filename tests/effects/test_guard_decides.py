@@ -11,6 +11,7 @@ import pytest
 import takeback
 from agents import Agent
 from program import run
+from takeback.cli import app
 from takeback.disk import machine, operations
 from takeback.disk.machine import Ancestor
 from takeback.effects import modes
@@ -140,6 +141,18 @@ def test_doctor_names_a_guard_that_was_switched_off(tree: Path, home: Path) -> N
     assert not done.stderr, done.stderr
     assert "the guard is off" in told
     assert "set from autopilot to off by" in told
+
+
+def test_doctor_names_a_guard_that_cannot_read_commands(
+    tree: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Without tree-sitter every command is opaque, and somebody has to say why."""
+    takeback.open(tree).close()
+    app.main(["doctor", "-C", str(tree)])
+    assert "counts as opaque" not in capsys.readouterr().out
+    monkeypatch.setitem(sys.modules, "tree_sitter", None)
+    app.main(["doctor", "-C", str(tree)])
+    assert "every command counts as opaque" in capsys.readouterr().out.replace("\n", " ")
 
 
 # -- what is allowed again -------------------------------------------------------------------

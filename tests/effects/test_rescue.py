@@ -362,6 +362,43 @@ def test_a_command_of_an_agent_is_judged_saved_and_taken_back(place: Place) -> N
     assert (place.tree / "big.bin").read_bytes() == content
 
 
+def test_the_log_says_rescued_and_not_lost(
+    place: Place, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where an undo brings all of it back, no command says that it is lost or not covered."""
+
+    def said(*words: str) -> str:
+        assert app.main([words[0], "-C", str(place.tree), *words[1:]]) == 0
+        return capsys.readouterr().out
+
+    monkeypatch.setenv("TAKEBACK_HOME", place.box.home)
+    place.big("big.bin")
+    git = place.tree / ".git"
+    (git / "refs").mkdir(parents=True)
+    (git / "HEAD").write_text("ref: refs/heads/main\n")
+
+    def destroy() -> None:
+        (place.tree / "big.bin").unlink()
+        shutil.rmtree(git)
+
+    place.run(destroy, place.tree / "big.bin", git)
+    (turn,) = place.project.log().turns
+    assert (turn.raw_rescued, turn.losses) == ((b".git", b"big.bin"), ())
+    assert "2 rescued" in said("log")
+    page = said("show", "@~0")
+    assert "Rescued before it was destroyed" in page
+    assert "not covered" not in page
+    assert "stays" not in page
+    assert "leave" not in page
+    lines = said("undo", "--dry-run").splitlines()
+    (folder,) = [line for line in lines if ".git" in line]
+    assert folder.startswith("  mkdir   .git ")
+    assert folder.endswith("rescued before it was destroyed, with 1 file and 1 folder")
+    said("undo", "--yes")
+    assert "what was rescued stays; redo does not delete it again" in said("redo")
+    assert (git / "HEAD").exists()
+
+
 def test_the_oldest_rescue_goes_when_there_is_too_much(place: Place) -> None:
     """What is dropped takes no space, and the undo of its turn says that it is gone."""
     settings = place.store / "config.toml"

@@ -41,14 +41,14 @@ def raw(text: str) -> str:
     return tools.judge_call("Bash", given, words.SHELL, scope, rules.NONE, None, None).effect
 
 
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(st.one_of(mutated(), st.text(max_size=60), st.lists(PIECES, max_size=12).map(" ".join)))
 def test_nothing_raises(text: str) -> None:
     """Whatever text there is, it has a class."""
     assert raw(text) in CLASSES
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(st.sampled_from([each for each in COMMANDS if each.isascii()]), st.integers(0, 3))
 def test_a_command_in_a_shell_of_its_own_is_no_lighter(command: str, how: int) -> None:
     """`sh -c`, `eval`, a here-document and an alias for the same text keep its gravity."""
@@ -62,7 +62,7 @@ def test_a_command_in_a_shell_of_its_own_is_no_lighter(command: str, how: int) -
     assert gravity(judged(shape[how]).effect) >= gravity(judged(command).effect)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(st.sampled_from(COMMANDS), st.sampled_from("'\"\\"))
 def test_quoting_the_name_makes_no_command_lighter(command: str, quote: str) -> None:
     """Quotes and a backslash around the name of a program change nothing."""

@@ -29,14 +29,20 @@ def test_a_command_is_explained_to_a_person(tree: Path, home: Path) -> None:
         "  rule     git.push.force",
         "  instead  git push --dry-run",
         "  outside  push",
+        "  modes    watch runs, ask asks you, autopilot refuses",
     ]
     said = command(tree, "guard", "explain", "--", "ls && rm -rf ../old .git")
     assert said.out.splitlines()[0] == "destructive: it destroys what no checkpoint holds"
-    assert f"deletes       {tree.parent / 'old'} and all below (not covered)" in said.out
-    assert "loses of git  whole" in said.out
+    assert f"deletes    {tree.parent / 'old'} and all below (outside the project)" in said.out
+    assert "git loses  all of it" in said.out
+    assert "autopilot runs if all is rescued, else asks you" in said.out
     assert "  read         ls" in said.out
     said = command(tree, "guard", "explain", "--", "./deploy.sh", "prod")
     assert "it deploys to production" in said.out
+    said = command(tree, "guard", "explain", "--", "ls")
+    assert said.out.splitlines()[-1].split(maxsplit=1) == ["modes", "it runs in every mode"]
+    said = command(tree, "guard", "explain", "--", "takeback guard off")
+    assert "watch runs, ask refuses, autopilot refuses" in said.out
 
 
 def test_a_command_is_explained_as_json(tree: Path, home: Path) -> None:

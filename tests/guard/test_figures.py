@@ -15,10 +15,11 @@ def rows(name: str) -> list[dict[str, str]]:
     return [json.loads(line) for line in (HERE / name).read_text().splitlines()]
 
 
-@pytest.mark.parametrize("name", ["commands_own.jsonl", "commands_seen.jsonl"])
+@pytest.mark.parametrize("name", ["own", "seen", "blind"])
 def test_grave_commands_are_found_and_others_run(name: str) -> None:
     """Nearly all that is irreversible or destructive is found; nearly nothing else is refused."""
-    found = [(row["command"], row["class"], class_of(row["command"])) for row in rows(name)]
+    labelled = rows(f"commands_{name}.jsonl")
+    found = [(row["command"], row["class"], class_of(row["command"])) for row in labelled]
     for effect in (IRREVERSIBLE, DESTRUCTIVE):
         missed = [each for each in found if each[1] == effect and each[2] != effect]
         of_class = [each for each in found if each[1] == effect]
@@ -28,10 +29,10 @@ def test_grave_commands_are_found_and_others_run(name: str) -> None:
     assert len(refused) <= 0.01 * len(harmless), refused
 
 
-@pytest.mark.parametrize("name", ["evasions_own.jsonl", "evasions_seen.jsonl"])
+@pytest.mark.parametrize("name", ["own", "seen", "blind"])
 def test_what_hides_is_never_harmless(name: str) -> None:
     """Quoting, encodings, variables, aliases and nested shells make no command lighter."""
-    light = [
-        row["command"] for row in rows(name) if class_of(row["command"]) in {READ, INSIDE, LOCAL}
-    ]
-    assert light == []
+    hiding = [row["command"] for row in rows(f"evasions_{name}.jsonl")]
+    light = [each for each in hiding if class_of(each) in {READ, INSIDE, LOCAL}]
+    # What is known to slip through is in the blind set, which nobody looked at while building.
+    assert len(light) <= (0.02 * len(hiding) if name == "blind" else 0), light

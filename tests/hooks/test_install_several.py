@@ -99,6 +99,37 @@ def test_no_agent_is_found(machine: Machine, run: Run) -> None:
     assert machine.contents() == {}
 
 
+def test_settings_alone_show_an_agent(machine: Machine, run: Run) -> None:
+    """Settings that we did not make are somebody's, also where its command is not in PATH."""
+    (machine.place / ".claude").mkdir()
+    (machine.place / ".claude/settings.json").write_text('{"model": "opus"}')
+    assert [one["agent"] for one in run("install", "--json").json()["agents"]] == ["claude-code"]
+    (machine.place / ".claude/settings.json").write_text('{"hooks": "takeback hook"}')
+    assert run("install").code == 1
+
+
+def test_a_folder_that_is_not_there_installs_nothing(machine: Machine, run: Run) -> None:
+    """Neither for one agent nor for all."""
+    machine.has("claude-code")
+    before = machine.contents()
+    for words in (("--all",), ("claude-code",), ()):
+        said = run("install", "-C", str(machine.place / "nowhere"), *words)
+        assert said.code == 2
+        assert "there is no folder" in said.err
+    assert machine.contents() == before
+
+
+def test_a_pause_of_an_unknown_session_makes_no_store(
+    machine: Machine, run: Run, home: Path
+) -> None:
+    """No session can be known where no project is."""
+    said = run("pause", "nosuch")
+    assert said.code == 2
+    assert "no session matches" in said.err
+    assert machine.contents() == {}
+    assert not (home / "projects").exists() or not [*(home / "projects").iterdir()]
+
+
 def test_without_a_terminal_the_agents_are_listed(machine: Machine, run: Run) -> None:
     """Each with its command; nothing is written, and the exit code asks for a decision."""
     machine.has("claude-code", "codex")

@@ -228,3 +228,33 @@ def test_the_recipe_of_redis(work: Work, redis: Path, tmp_path: Path) -> None:
     assert (ask("GET", "a"), ask("KEYS", "*")) == ("1", "a")
     work.redo()
     assert (ask("GET", "a"), ask("LRANGE", "list", "0", "-1")) == ("2", "x\ny")
+
+
+def test_a_participant_that_was_removed_is_not_listed_as_captured(work: Work, script: Path) -> None:
+    """What was captured stays in the log, and the list says that it takes no part any more."""
+    assert _add(work, script)[0] == 0
+    assert cli(work, "participant", "remove", "notes")[0] == 0
+    assert cli(work, "participant")[1].split() == (
+        "notes absent other does not take part now; what was captured is kept".split()
+    )
+
+
+def test_adding_a_database_that_is_not_there_says_so(work: Work) -> None:
+    """It may be a typing error, so it is added, and reported."""
+    code, _, err = cli(work, "participant", "add", "sqlite", "none.db")
+    assert (code, f"there is no file {work.tree / 'none.db'} yet" in err) == (0, True)
+    code, _, err = cli(work, "participant", "add", "sqlite")
+    assert (code, "`takeback participant add sqlite var/app.db`" in err) == (2, True)
+
+
+def test_show_tells_what_moved_beside_the_files(work: Work, script: Path, tmp_path: Path) -> None:
+    """What changed with its tokens; of the rest only the names."""
+    assert _add(work, script)[0] == 0
+    work.close()
+    with work.turn() as turn:
+        work.write(a_txt="1\n")
+    assert "  unchanged: notes" in cli(work, "show", turn.id)[1].splitlines()
+    with work.turn() as turn:
+        work.write(a_txt="2\n")
+        (tmp_path / "state").write_text("two\n")
+    assert "  notes  changed: " in cli(work, "show", turn.id)[1]

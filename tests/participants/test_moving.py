@@ -1,11 +1,13 @@
 """Memory and databases move with the files: when they do, when they stay, and back again."""
 
+import os
 from pathlib import Path
 
 import pytest
 
 import takeback
 from cases import Work
+from takeback.cli import app
 from takeback.model.participants import AFTERWARDS, DONE, FAILED, MOVES, STAYS
 from toys import Box
 
@@ -261,3 +263,76 @@ def test_the_tables_follow_from_the_log(work: Work, box: Box) -> None:
     assert work.session.memory["k"] == 1
     work.undo()
     assert box.text == "one"
+
+
+@pytest.mark.parametrize("value", ["\ud800", {"\udfff": 1}, {1: (2,)}, {"a": {2: (1,)}}, [1e999]])
+def test_a_value_that_would_change_is_refused(work: Work, value: object) -> None:
+    """Before anything is written; the memory goes on."""
+    memory = work.session.memory
+    with pytest.raises(takeback.UsageError):
+        memory.update(good=1, bad=value)
+    memory["5"] = 5
+    assert "\ud800" not in memory
+    assert memory.get(5) is None  # type: ignore[call-overload]
+    del memory["5"]
+    memory["pair"] = [(1, ())]
+    assert dict(memory) == {"pair": [[1, []]]}
+
+
+def test_a_layer_is_of_one_kind(work: Work) -> None:
+    """Also if it was opened both ways before its first value."""
+    memory = work.session.memory
+    mutable, lasting = memory.layer("x"), memory.layer("x", persistent=True)
+    mutable["k"] = 1
+    with pytest.raises(takeback.UsageError, match="the layer `x` is not persistent"):
+        lasting["k"] = 2
+    assert dict(mutable) == {"k": 1}
+
+
+def test_what_a_participant_says_can_be_stored(work: Work, box: Box) -> None:
+    """Text that is no UTF-8, or steers a terminal, neither stops the agent nor reaches you."""
+    box.broken["capture"] = "no \ud800 \x1b[31m"
+    with work.turn():
+        box.write("two")
+    (row,) = work.project.upkeep.participants()
+    assert row["problem"] == "no \N{REPLACEMENT CHARACTER} \N{REPLACEMENT CHARACTER}[31m"
+
+
+def test_what_a_killed_process_had_on_the_way_is_removed(work: Work, box: Box) -> None:
+    """A copy of a database does not stay where no `forget` looks."""
+    store, folder = work.project.workspace.store, Path(os.fsdecode(box.shelf.folder()))
+    left = folder / "sqlite-1"
+    left.write_text("rows")
+    (folder / "of-somebody").mkdir()
+    with work.project.workspace.held():
+        store.recover()
+    assert not left.exists()
+
+
+def test_status_usage_and_doctor_name_participants(
+    work: Work, box: Box, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """What moves beside the files, what that takes, and what could not be captured."""
+    with work.turn() as turn:
+        box.write("two" * 10_000)
+        work.write(a_txt="2\n")
+        work.session.memory["k"] = 1
+        turn.mutate("a", 0, 1, inverse="known")
+    used = work.project.usage()
+    assert (used.captures, used.memory, used.mutations) == (2, 1, 1)
+    assert {share.name for share in work.project.usage_by("path")} == {".", "(participants)"}
+    assert "participants" in {share.name for share in work.project.usage_by("agent")}
+    box.broken["capture"] = "the disk is full"
+    work.project.checkpoint()
+    with work.turn():
+        work.write(a_txt="3\n")
+    (named,) = work.project.status().participants
+    assert (named.name, named.problem) == ("box", "the disk is full")
+    where = ["-C", str(work.tree)]
+    app.main(["status", *where])
+    app.main(["usage", *where])
+    said = capsys.readouterr().out
+    assert "box (not captured)" in said
+    assert "2 captures, 1 value in memory, 1 mutation" in said
+    app.main(["doctor", *where])
+    assert "`box` stays in undo and rollback" in capsys.readouterr().out

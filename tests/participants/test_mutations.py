@@ -161,3 +161,60 @@ def test_an_inverse_that_no_program_knows_stays(work: Work) -> None:
     work.project.register(takeback.inverse("set-price", put_back))
     work.undo()
     assert STATE == {"a": 0}
+
+
+def test_a_key_that_was_taken_back_counts_anew(work: Work) -> None:
+    """What a retry does again can be taken back again, by a key of its own."""
+    for key in ("k", "k 2", "k 3"):
+        with work.turn() as turn:
+            assert change(turn, "a", 1, key="k") == key
+        work.undo()
+        assert STATE["a"] is None
+    assert CALLS == ["k", "k 2", "k 3"]
+
+
+def test_a_key_is_of_one_target(work: Work) -> None:
+    """A second mutation with the same key would have no inverse, so it is refused."""
+    with work.turn() as turn:
+        change(turn, "a", 1, key="k")
+        with pytest.raises(takeback.UsageError, match="`k` is the key of a mutation of `a`"):
+            change(turn, "b", 1, key="k")
+
+
+def test_tuples_are_lists(work: Work) -> None:
+    """A target that holds a tuple is as it was left."""
+    with work.turn() as turn:
+        change(turn, "a", (1, (2,)))
+    work.undo()
+    assert STATE == {"a": None}
+
+
+def test_a_target_that_cannot_be_read_stops_only_its_own(work: Work) -> None:
+    """Nothing moves, and the command without it is offered."""
+
+    def gone(_target: str) -> object:
+        raise RuntimeError("connection lost")
+
+    with work.turn() as turn:
+        work.write(a_txt="1\n")
+        turn.mutate("a", 0, 1, inverse=put_back, read=gone)
+    with pytest.raises(takeback.ParticipantError, match="connection lost") as problem:
+        work.undo()
+    assert work.has("a.txt")
+    offered = next(each for each in problem.value.actions if not isinstance(each, str))
+    only = str(dict(offered.facts)["only"])
+    work.project.undo(only=only.split(","))
+    assert (work.has("a.txt"), CALLS) == (False, [])
+
+
+def test_an_inverse_that_exits_has_failed(work: Work) -> None:
+    """It ends neither the program nor the restore."""
+
+    def leave(_mutation: Mutation) -> None:
+        raise SystemExit(3)
+
+    with work.turn() as turn:
+        change(turn, "a", 1)
+        turn.mutate("mail", None, "sent", inverse=leave)
+    assert [each.how for each in work.undo().moves] == [FAILED, DONE]
+    assert STATE == {"a": None}

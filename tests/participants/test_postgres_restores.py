@@ -12,6 +12,8 @@ from postgres import PG_DUMP, PostgresServer, dumped, run_psql
 from shop_database import MIGRATION, script
 from takeback.errors import ParticipantError, UsageError
 from takeback.participants.postgres import PostgresDatabase, configured
+from takeback.participants.postgres_server import require_near
+from takeback.participants.registry import without_secrets
 from takeback.testing.shelves import FolderShelf
 
 
@@ -240,6 +242,39 @@ def test_a_password_comes_from_a_variable(
     monkeypatch.setenv("APP_PASSWORD", "secret: \\")
     undo.capture()
     assert not list((tmp_path / "shelf" / "way").iterdir())
+
+
+def test_a_password_is_not_on_the_disk_nor_in_the_list_of_processes(
+    url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also while pg_dump runs, which somebody may kill together with us."""
+    run_psql(url, "CREATE TABLE t (x int)")
+    monkeypatch.setenv("APP_PASSWORD", "hunter2")
+    spy, seen = tmp_path / "pg_dump", tmp_path / "seen"
+    spy.write_text(
+        f"""#!/bin/sh
+echo "$@" >> {seen}
+cat {tmp_path}/shelf/way/* >> {seen}
+exec {PG_DUMP} "$@"
+"""
+    )
+    spy.chmod(0o755)
+    Undo(url, tmp_path, variable="APP_PASSWORD", pg_dump=str(spy)).capture()
+    assert "--format=plain" in seen.read_text()
+    assert "hunter2" not in seen.read_text()
+
+
+@pytest.mark.parametrize(
+    "url", ["postgresql://u:hunter2@[::1/db", "postgresql://u:hunter2%zz@h/db", "hunter2"]
+)
+def test_no_message_quotes_a_password(url: str) -> None:
+    """Where libpq quotes what it cannot read, we don't."""
+    with pytest.raises(UsageError, match="cannot be read") as problem:
+        without_secrets({"type": "postgres", "url": url})
+    assert "hunter2" not in str(problem.value)
+    with pytest.raises(UsageError) as problem:
+        require_near(url, remote=False)
+    assert "hunter2" not in str(problem.value)
 
 
 def test_the_driver_is_loaded_when_it_is_needed() -> None:

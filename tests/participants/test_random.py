@@ -1,10 +1,11 @@
-"""Random histories over files, memory, a database and mutations, against a model of a stack.
+"""Random histories over files, memory, SQLite and mutations, against a model of a stack.
 
-`TAKEBACK_TEST_EXAMPLES=2000 ./check tests/participants/test_random.py` plays more of them. A
-database joins by an entry in `PLACES`: what writes it, and what reads it.
+`TAKEBACK_TEST_EXAMPLES=2000 ./check tests/participants/test_random.py` plays more of them. Another
+place joins by an entry in `PLACES`: what reads it, and what writes it.
 """
 
 import os
+import sqlite3
 from collections.abc import Callable
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -17,6 +18,7 @@ from hypothesis import strategies as st
 import takeback
 from takeback.disk import operations
 from takeback.model.participants import Mutation
+from takeback.participants.sqlite import SqliteDatabase
 from takeback.session import Session, Turn
 from toys import Box
 
@@ -37,6 +39,11 @@ class World:
         self.app = 0
         self.project = takeback.open(folder / "tree", home=folder / "home")
         self.project.register(self.box)
+        # The harness has its database open all the time.
+        self.database = sqlite3.connect(folder / "app.db", isolation_level=None)
+        self.database.execute("CREATE TABLE t (n INTEGER)")
+        self.database.execute("INSERT INTO t VALUES (0)")
+        self.project.register(SqliteDatabase("db", folder / "app.db"))
         self.session: Session = self.project.session("agent")
         self.session.memory["k"] = 0
 
@@ -59,6 +66,9 @@ class World:
             redo=self.do_again,
         )
 
+    def row(self) -> int:
+        return int(self.database.execute("SELECT n FROM t").fetchone()[0])
+
     def state(self) -> State:
         return tuple(read(self) for read, _ in PLACES)
 
@@ -69,6 +79,7 @@ PLACES: tuple[tuple[Read, Write], ...] = (
     (lambda w: int(w.file.read_text()), lambda w, _, n: w.file.write_text(str(n))),
     (lambda w: int(w.box.text), lambda w, _, n: w.box.write(str(n))),
     (lambda w: int(w.session.memory["k"]), lambda w, _, n: w.session.memory.update(k=n)),
+    (lambda w: w.row(), lambda w, _, n: w.database.execute("UPDATE t SET n = ?", (n,))),
     (lambda w: w.app, lambda w, turn, n: w.mutate(turn, n)),
 )
 
@@ -154,3 +165,4 @@ def test_random_histories(acts: list[tuple[str, object]]) -> None:
             assert world.state() == played.now, name
         assert not world.box.prepared
         world.project.close()
+        world.database.close()

@@ -248,6 +248,21 @@ async def _open(tree: Path) -> None:
         await asyncio.sleep(3600)
 
 
+def test_a_closed_project_says_so(tree: Path) -> None:
+    """What was asked for before is done; then it is an error of ours, as for the sync API."""
+
+    async def main() -> None:
+        project = await aio.open(tree)
+        before = [asyncio.create_task(project.checkpoint(str(each))) for each in range(3)]
+        await asyncio.sleep(0)
+        await project.close()
+        assert [(await each).label for each in before] == ["0", "1", "2"]
+        with pytest.raises(takeback.UsageError, match="the project was closed"):
+            await project.status()
+
+    asyncio.run(main())
+
+
 MIRRORED = {
     "AsyncProject": takeback.Project,
     "AsyncSession": takeback.Session,

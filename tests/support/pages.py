@@ -228,7 +228,7 @@ class Stage:
         for path, text in files.items():
             (self.cwd / path).parent.mkdir(parents=True, exist_ok=True)
             (self.cwd / path).write_text(text)
-        git = "git init -q -b main && git add -A && git commit -qm 'first version'"
+        git = "git init -q -b main --template= && git add -A && git commit -qm 'first version'"
         self.run(["/bin/sh", "-c", git])
 
 

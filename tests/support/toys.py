@@ -40,15 +40,15 @@ class Box:
         self.path.write_text(text)
 
     def attach(self, shelf: "Shelf", /) -> None:
-        self._shelf = shelf
+        self.shelf = shelf
 
     def capture(self) -> str:
         self._call("capture")
         text = self.text
-        if self._shelf.last and text == self._shelf.mark:
-            return self._shelf.last
-        token = self._shelf.put([text.encode()])
-        self._shelf.note(text)
+        if self.shelf.last and text == self.shelf.mark:
+            return self.shelf.last
+        token = self.shelf.put([text.encode()])
+        self.shelf.note(text)
         return token
 
     def describe(self, token: str, /) -> tuple[Difference, ...]:
@@ -79,7 +79,7 @@ class Box:
         return self.path.parent / f".{self.path.name}-{restore}"
 
     def _then(self, token: str) -> str:
-        return b"".join(self._shelf.read(token)).decode()
+        return b"".join(self.shelf.read(token)).decode()
 
     def _call(self, name: str) -> None:
         self.calls.append(name)

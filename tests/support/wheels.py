@@ -3,10 +3,12 @@
 import contextlib
 import fcntl
 import os
+import re
 import shutil
 import subprocess
 import sys
 import sysconfig
+import tomllib
 from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
@@ -14,7 +16,12 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-NEEDED_PACKAGES = ("isal", "pygit2", "cffi", "_cffi", "pycparser", "tomlkit")
+_DECLARED = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["dependencies"]
+NEEDED_PACKAGES = (
+    *(re.split(r"[^\w-]", each)[0].replace("-", "_") for each in _DECLARED),
+    *("cffi", "_cffi", "pycparser"),
+)
+"""Where the names of what the wheel needs begin; what pygit2 needs is last."""
 NEEDED = ("pyproject.toml", "setup.py", "MANIFEST.in", "README.md", "LICENSE")
 
 

@@ -397,3 +397,40 @@ def test_forget_takes_the_words(work: Work, tmp_path: Path) -> None:
     said = str([turn.plan for turn in work.project.log(all=True).turns])
     assert "secretword" not in said
     assert "result of this turn" not in said
+
+
+def test_what_is_raised_goes_on_whatever_it_says(work: Work) -> None:
+    """Text that cannot be stored hides no exception, and the step is undone."""
+    with raising(ValueError), work.session.plan("P") as plan, plan.step("a"):
+        work.write(a_txt="1\n")
+        raise ValueError("\ud800")
+    assert work.has_none("a.txt")
+    assert plan.lessons
+
+
+def test_a_step_that_was_undone_while_it_ran_is_not_done(work: Work) -> None:
+    """Else a retry by its key would skip what is not there."""
+    plan = work.session.plan("P", id="p")
+    with raising(RolledBack) as problem, plan, plan.step("a", key="k"):
+        work.write(a_txt="1\n")
+        work.checkpoint()
+        work.undo()
+        work.write(b_txt="1\n")
+    assert "was undone while it ran" in str(problem.value)
+    assert [step.status for step in plan.steps] == ["undone"]
+    assert work.has_none("a.txt", "b.txt")
+    assert plan.find_done("k") is None
+
+
+def test_a_plan_in_a_step_needs_a_session_of_its_own(work: Work) -> None:
+    """In the same one its step would end the step around it."""
+    with work.session.plan("outer") as outer, outer.step("a"):
+        work.write(a_txt="1\n")
+        inner = work.session.plan("inner")
+        with raising(UsageError) as problem, inner.step("b"):
+            pass
+        assert "another plan is running" in str(problem.value)
+        with work.project.session("helper").plan("inner") as other, other.step("b"):
+            work.write(b_txt="1\n")
+    assert [step.status for step in (*outer.steps, *other.steps)] == ["done", "done"]
+    assert work.has("a.txt", "b.txt")

@@ -549,9 +549,17 @@ class Agent:
             return True
         ours = tuple(name.partition("/")[0] for name in self.file_names())
         try:
-            return any(not name.startswith(ours) for name in os.listdir(os.fsdecode(folder)))
+            names = os.listdir(os.fsdecode(folder))
         except OSError:
             return False
+        return any(not name.startswith(ours) for name in names) or self._has_settings(folder)
+
+    def _has_settings(self, folder: bytes) -> bool:
+        """Whether settings are there in which nothing is ours: then we did not make them."""
+        from takeback.disk import home
+
+        texts = [home.read_small(folder + b"/" + name.encode()) for name in self.file_names()]
+        return any(text and b"takeback" not in text.lower() for text in texts)
 
     def find_version(self, folder: bytes, search: "Iterable[str]") -> "Version | None":
         """The version that is installed here; `folder` has the user's settings."""

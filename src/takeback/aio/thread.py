@@ -6,6 +6,8 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Generic, ParamSpec, TypeVar
 
+from takeback.errors import UsageError
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator
@@ -27,7 +29,10 @@ class Thread:
 
     async def call(self, do: "Callable[P, T]", *given: "P.args", **named: "P.kwargs") -> T:
         """Run a call in the thread. If it is cancelled, it is finished first, or never begins."""
-        work: Future[T] = self._pool.submit(partial(do, *given, **named))
+        try:
+            work: Future[T] = self._pool.submit(partial(do, *given, **named))
+        except RuntimeError as problem:
+            raise UsageError("the project was closed") from problem
         waiting = asyncio.ensure_future(_outcome(work))
         try:
             return await asyncio.shield(waiting)

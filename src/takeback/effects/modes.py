@@ -68,7 +68,8 @@ def require_user(work: "Workspace | None", terminal: Terminal) -> None:
     """An error unless a user types at a terminal that no agent opened."""
     if not terminal.is_there:
         raise DecisionNeededError(
-            "this needs you at a terminal", hint="run it in a terminal of your own"
+            "only you can allow a call or make the guard lighter, at a terminal",
+            hint="run this command again in a terminal that no agent opened",
         )
     processes = set(terminal.agents)
     if work is not None:

@@ -252,16 +252,16 @@ def keep_only(
 
 
 def _beyond(work: "Workspace", listing: Listing) -> int:
-    """How many of the paths that were named nobody else counts: outside the project, or `.git`."""
+    """How many of the paths that were named nobody else counts: outside the project, or `.git`.
+
+    What is below a `.git` that is there does not come back: only its commands are printed.
+    """
     root = os.path.realpath(work.root)
     used = {each.top for each in listing.held if each.top >= 0}
     tops = [listing.tops[number] for number in used]
     if not os.path.isdir(root):
         return len(tops)  # no checkpoint says what went with the project's folder
-    return sum(
-        not is_in(top, [root]) or any(name in VERSION_CONTROL for name in top.split(b"/"))
-        for top in tops
-    )
+    return sum(not is_in(top, [root]) or os.path.basename(top) in VERSION_CONTROL for top in tops)
 
 
 def path_of(row: "RescueRow", held: Held) -> bytes:

@@ -19,7 +19,7 @@ from takeback.guard.findings import (
     Flow,
     Word,
 )  # fmt: skip
-from takeback.guard.programs import files, registry
+from takeback.guard.programs import files, hidden, registry
 from takeback.guard.scope import Scope
 from takeback.model.effects import OPAQUE
 from takeback.model.reasons import Reason
@@ -71,7 +71,11 @@ class Shell:
                 root = _rewritten(text) or root
             if root.has_error:
                 self.hide(text, "unparsed")
-            return self.statements(root, scope, stdin)
+            before = len(self.findings)
+            given = self.statements(root, scope, stdin)
+            if hidden.is_light(self.findings[before:]):
+                hidden.judge_quoted(self, root, text, scope)
+            return given
         finally:
             scope.depth -= 1
 
@@ -215,7 +219,9 @@ class Shell:
             return registry.content_of(word, scope)
         return self.statements(node, inner, NO_FLOW)
 
-    def _command(self, node: "Node", scope: Scope, stdin: Flow) -> Flow:
+    def _command(
+        self, node: "Node", scope: Scope, stdin: Flow, more: "Sequence[Node]" = ()
+    ) -> Flow:
         expander = self.expander(scope)
         groups: list[list[Node]] = []
         assigned: list[Node] = []
@@ -229,6 +235,7 @@ class Shell:
                     groups[-1].append(child)  # a word that tree-sitter gives in pieces
                 else:
                     groups.append([child])
+        groups += [[each] for each in more]
         words = [word for group in groups for word in expander.words(*group)]
         inner = scope
         if assigned and words:
@@ -282,7 +289,11 @@ class Shell:
         for child in redirects:
             for each in self._inner_redirects(child):
                 stdin = self._redirect(each, scope, stdin, source_of(node), written)
-        given = self.statement(body, scope, stdin) if body is not None else NO_FLOW
+        more = [word for child in redirects for word in _behind(child)]
+        if more and body is not None and body.type == "command":
+            given = self._command(body, scope, stdin, more)
+        else:
+            given = self.statement(body, scope, stdin) if body is not None else NO_FLOW
         for word, is_append in written:
             files.note_written(scope, word, given, is_append=is_append)
         for child in redirects:
@@ -391,6 +402,13 @@ def _is_harmless(word: Word) -> bool:
     from takeback.guard.scope import DEVICES
 
     return word.value in DEVICES or word.value.startswith("/dev/fd/") or word.value.isdigit()
+
+
+def _behind(redirect: "Node") -> "list[Node]":
+    """Words of the command that stand behind a redirection: `rm < list -rf x`."""
+    if redirect.type != "file_redirect":
+        return []
+    return redirect.children_by_field_name("destination")[1:]
 
 
 def _is_stdout(redirects: "list[Node]") -> bool:

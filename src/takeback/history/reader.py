@@ -20,6 +20,7 @@ from takeback.history.lookup import (
 from takeback.history.timeline import Timeline
 from takeback.model import ids
 from takeback.model.history import PathHistory
+from takeback.model.participants import Captured
 from takeback.model.reasons import Action
 from takeback.model.results import Status
 from takeback.model.words import word
@@ -81,7 +82,7 @@ class HistoryReader:
         """The newest turns, newest first; with `before`, those that are older than this turn."""
         now = time.time()
         with _READING, self._ledger.snapshot() as ledger:
-            return Timeline(ledger, now).log(
+            return Timeline(ledger, now, self._work.root).log(
                 limit=limit,
                 session=session,
                 since=_moment(since, now),
@@ -142,7 +143,7 @@ class HistoryReader:
         """What the log says of a turn."""
         now = time.time()
         with _READING, self._ledger.snapshot() as ledger:
-            return Timeline(ledger, now).turn(references.turn(ledger, ref, now))
+            return Timeline(ledger, now, self._work.root).turn(references.turn(ledger, ref, now))
 
     def sessions(self, limit: "int | None") -> "tuple[RecordedSession, ...]":
         """The sessions, the one that was seen last first."""
@@ -181,7 +182,7 @@ class HistoryReader:
             if number is not None:
                 span = ledger.turns.numbered(number)
                 ends = (span.opened, span.closed) if span is not None else (0, 0)
-                told = Timeline(ledger, now).turn(number)
+                told = Timeline(ledger, now, self._work.root).turn(number)
                 return told.replace(participants=ledger.participants.captured(*ends))
             told_of = self._recorded(ledger, references.state_of(ledger, meant, now))
             cursor = references.cursor_of(ledger, meant)
@@ -216,6 +217,10 @@ class HistoryReader:
                 newest=newest,
                 entries=newest.entries if newest else 0,
                 left_out=newest.left_out if newest else (),
+                participants=tuple(
+                    Captured(row.name, row.kind, "", row.token, row.problem)
+                    for row in self._ledger.participants.at().values()
+                ),
             )
 
     def checkpoints(self, session: "str | None") -> "Iterator[Checkpoint]":

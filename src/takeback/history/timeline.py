@@ -12,6 +12,7 @@ from takeback.capture.checkpoint import Place, as_value
 from takeback.capture.safe_points import as_running
 from takeback.disk import machine
 from takeback.effects import effect_log
+from takeback.effects.saved.of_turn import SavedOfTurn
 from takeback.errors import DamagedStoreError
 from takeback.history import references, retention
 from takeback.history.shared import SharedChanges
@@ -286,13 +287,15 @@ _ALL = 1 << 62
 class Timeline:
     """Reads the log of one project, at one moment."""
 
-    def __init__(self, ledger: "Ledger", now: float) -> None:
+    def __init__(self, ledger: "Ledger", now: float, root: bytes = b"") -> None:
         self._ledger = ledger
+        self._root = root
         self._now = now
         self._alive: dict[str, bool] = {}
         self._floor = retention.floor(ledger)
         self._shared = SharedChanges(ledger)
         self._has_effects = ledger.effects.has_any()
+        self._has_rescues = ledger.rescues.has_any()
         self._in_part: dict[int, RestoreRow] | None = None
 
     def log(
@@ -489,6 +492,7 @@ class Timeline:
         told = Turn(self._ledger, row.number, row.id, row.session)
         part = self._undone_in_part(row.number)
         own: tuple[Change, ...] = ()
+        saved = self._saved(row.number)
         if is_running:
             # What it changed is folded when it ends; until then its deltas have to do.
             own = told.so_far()
@@ -496,6 +500,8 @@ class Timeline:
             uncounted = files
         elif changes:
             own = told.changes()
+        losses = told.losses(own)
+        effects = effect_log.of_turn(self._ledger, row.id) if self._has_effects else ()
         return RecordedTurn(
             id=row.id,
             session=row.session,
@@ -519,17 +525,23 @@ class Timeline:
             changes=own,
             **told.shared(row.first or 0, row.last, self._shared),
             left_out=told.left_out(),
-            losses=told.losses(own),
+            losses=saved.without(losses) if saved else losses,
             outside=told.outside(),
             git_before=outside.git_state(row.git_before) if changes else None,
             git_after=outside.git_state(row.git_after) if changes else None,
             git=self._git(row),
             steps=told.steps(interrupted=status == INTERRUPTED) if steps else (),
             went_back=told.went_back(),
-            effects=effect_log.of_turn(self._ledger, row.id) if self._has_effects else (),
+            effects=saved.beside(effects) if saved else effects,
             unreported=bool(files and not row.steps and self._ledger.deltas.unreported(row.number)),
             relapses=self._ledger.lessons.relapses((row.id,)),
+            raw_rescued=saved.tops if saved else (),
         )
+
+    def _saved(self, turn: int) -> "SavedOfTurn | None":
+        """What was rescued while a turn ran; None if that is nothing."""
+        found = SavedOfTurn(self._ledger, turn, self._root) if self._has_rescues else None
+        return found if found is not None and found.tops else None
 
     def _git(self, row: "TurnRecord") -> "tuple[Reason, ...]":
         """What happened to the user's git while a turn ran."""

@@ -105,11 +105,11 @@ class Guarding:
         """The store, and the files that hold agents' hooks: the user's, and the project's."""
         from takeback.effects.tamper import Protected
 
-        own, in_tree = _all_settings(self._home, self._work.root)
+        own, in_tree = all_settings(self._home, self._work.root)
         return Protected(self._work.home.path, self._home, own, in_tree)
 
 
-def _all_settings(home: bytes, root: bytes) -> "tuple[tuple[bytes, ...], tuple[bytes, ...]]":
+def all_settings(home: bytes, root: bytes) -> "tuple[tuple[bytes, ...], tuple[bytes, ...]]":
     """The settings of all agents, the user's and the project's; the helper remembers them."""
     if (home, root) not in _known:
         agents = [agent for agent in registry.REGISTERED if agent.folder]

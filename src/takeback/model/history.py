@@ -227,7 +227,8 @@ class RecordedTurn(Value):
     the N of the `@~N` that means it; None unless it is of the current line. `unreported`: its agent
     reported no tool, so what changed meanwhile may be yours. `effects` are what its calls did
     outside the files, or tried to do. `relapses` are what it brought back that was taken back
-    before. `plan` is the plan of work that it is a step of, with all its steps.
+    before. `plan` is the plan of work that it is a step of, with all its steps. `raw_rescued` are
+    the paths that were saved before a command of it destroyed them; an undo brings them back.
     """
 
     id: str
@@ -267,6 +268,7 @@ class RecordedTurn(Value):
     effects: "tuple[Effect, ...]" = ()
     relapses: "tuple[Relapse, ...]" = ()
     plan: "RecordedPlan | None" = None
+    raw_rescued: "tuple[bytes, ...]" = ()
 
 
 class NextUndo(Value):

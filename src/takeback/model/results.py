@@ -4,6 +4,7 @@ from takeback.model.value import Value, path_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from takeback.model.participants import Captured
     from takeback.model.reasons import Action, Reason
 
 
@@ -78,6 +79,8 @@ class Status(Value):
     newest: "Checkpoint | None"
     entries: int
     left_out: "tuple[LeftOut, ...]"
+    participants: "tuple[Captured, ...]" = ()
+    """Databases and other state beside files, as they were captured last."""
 
     @property
     def root(self) -> str:
@@ -137,7 +140,8 @@ class Usage(Value):
 
     `gone` checkpoints have let their files go, `pinned` ones are kept whatever their age. `rescued`
     are the bytes of files that commands destroyed, in so many `rescues`; no other name has them.
-    `lessons` and `relapses` are in the ledger.
+    `lessons`, `relapses`, `mutations` and the values of `memory` are in the ledger. `captures` are
+    the states of participants, such as dumps of databases.
     """
 
     packs: int
@@ -151,6 +155,9 @@ class Usage(Value):
     rescued: int = 0
     lessons: int = 0
     relapses: int = 0
+    captures: int = 0
+    memory: int = 0
+    mutations: int = 0
 
     @property
     def total(self) -> int:

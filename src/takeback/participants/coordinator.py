@@ -218,7 +218,7 @@ class Participants:
         token, problem = "", ""
         try:
             token = _checked(participant.name, participant.capture())
-        except Exception as trouble:  # noqa: BLE001 - others' code must not stop the agent
+        except (Exception, SystemExit) as trouble:  # noqa: BLE001 - must not stop the agent
             problem = _told(trouble)
         mark, objects = shelf.end()
         if problem:
@@ -497,7 +497,8 @@ class Guarded:
         pass
 
     def __exit__(self, kind: object, problem: "BaseException | None", trace: object) -> None:
-        if problem is None or not isinstance(problem, Exception):
+        # Others' code that ends the program (`sys.exit`) has failed, too; an interrupt is yours.
+        if not isinstance(problem, Exception | SystemExit):
             return
         raise ParticipantError(
             f"`{self._name}` cannot be {self._done}: {_told(problem)}",
@@ -528,4 +529,5 @@ def _told(problem: BaseException) -> str:
         text = f"{type(problem).__name__}: {problem}"
     else:
         text = str(problem)
-    return " ".join(text.split())[:_LONGEST_PROBLEM]
+    line = " ".join(text.split())[:_LONGEST_PROBLEM]
+    return "".join(sign if sign.isprintable() else "\N{REPLACEMENT CHARACTER}" for sign in line)

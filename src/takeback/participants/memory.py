@@ -80,15 +80,20 @@ class SessionMemory(MutableMapping[str, "Any"]):
     def layer(self, name: str, *, persistent: bool = False) -> "SessionMemory":
         """A layer with keys of its own. What is `persistent` stays so: it never rewinds."""
         _require_text(name, "the name of a layer")
+        here = (self._ledger_now, self._held, self._session, name)
+        found = SessionMemory(*here, persistent=persistent)
+        found._require_same_kind(name)
+        return found
+
+    def _require_same_kind(self, name: str) -> None:
+        """An error if the layer is of the other kind since its first value."""
         before = self._memory.is_persistent(self._session, name)
-        if before is not None and before is not persistent:
+        if before is not None and before is not self._persistent:
             was = "persistent" if before else "not persistent"
             raise UsageError(
                 f"the layer `{name}` is {was}",
                 hint=f"open it with persistent={before}, or choose another name",
             )
-        here = (self._ledger_now, self._held, self._session, name)
-        return SessionMemory(*here, persistent=persistent)
 
     def history(self, key: str) -> "tuple[Remembered, ...]":
         """All values that a key had, the newest first; a rewind is one, too."""
@@ -102,7 +107,8 @@ class SessionMemory(MutableMapping[str, "Any"]):
         )
 
     def __getitem__(self, key: str) -> "Any":  # noqa: ANN401 - any JSON
-        found = self._memory.get(self._session, self._layer, key)
+        is_known = _is_storable(key)
+        found = self._memory.get(self._session, self._layer, key) if is_known else None
         if found is None:
             raise KeyError(key)
         return json_text.loads(found)
@@ -137,6 +143,8 @@ class SessionMemory(MutableMapping[str, "Any"]):
 
     def _write(self, values: "list[list[str | None]]") -> None:
         with self._held():
+            if self._layer:
+                self._require_same_kind(self._layer)
             changed: list[Json] = [
                 [key, value]
                 for key, value in values
@@ -262,7 +270,8 @@ def _encoded(key: str, value: object) -> str:
 
     try:
         text = json.dumps(value, ensure_ascii=False, allow_nan=False)
-        _require_same(value, json.loads(text))
+        text.encode()
+        _require_same(_with_lists(value), json.loads(text))
     except (TypeError, ValueError, RecursionError) as problem:
         raise UsageError(
             f"the value of `{key}` is not JSON: {problem}",
@@ -277,16 +286,15 @@ def _encoded(key: str, value: object) -> str:
 
 
 def _require_same(value: object, read: object) -> None:
-    if read != value and not _holds_tuples(value):
+    if value != read:
         raise ValueError("it would be another value when it is read")
 
 
-def _holds_tuples(value: object) -> bool:
-    """Tuples become lists, which is no surprise."""
-    if isinstance(value, tuple):
-        return True
-    inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
-    return any(map(_holds_tuples, inner))
+def _with_lists(value: object) -> object:
+    """The value with lists for its tuples, which is no surprise."""
+    if isinstance(value, dict):
+        return {key: _with_lists(inner) for key, inner in value.items()}
+    return [*map(_with_lists, value)] if isinstance(value, list | tuple) else value
 
 
 def _require_text(text: object, what: str) -> str:
@@ -295,8 +303,14 @@ def _require_text(text: object, what: str) -> str:
             f"`{str(text)[:40]}` cannot be {what}",
             hint=f"text of at most {_LONGEST_NAME} characters",
         )
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        raise UsageError(f"{what} must be text that can be stored") from None
+    if not _is_storable(text):
+        raise UsageError(f"{what} must be text that can be stored")
     return text
+
+
+def _is_storable(text: object) -> bool:
+    """Whether this is text that can be written as UTF-8."""
+    try:
+        return isinstance(text, str) and text.encode() is not None
+    except UnicodeEncodeError:
+        return False

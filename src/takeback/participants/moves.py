@@ -28,6 +28,7 @@ from takeback.model.reasons import Action, Reason
 from takeback.model.value import Value
 from takeback.model.words import KEEP_MINE, REDO, ROLLBACK, SKIP, UNDO
 from takeback.participants.coordinator import Guarded
+from takeback.participants.mutations import looked_at
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -94,7 +95,8 @@ class Moving:
             if each.state == BEGUN:
                 yield self._of_mutation(each, STAYS, Reason(reasons.STATE_UNKNOWN))
                 continue
-            move = self._planned(each, own, there, forward=each.state == INVERTED)
+            with Offering(plan.replace(moves=(Move(each.key, OTHER, MOVES),))):
+                move = self._planned(each, own, there, forward=each.state == INVERTED)
             yield move.replace(how=STAYS) if is_left and move.how == CONFLICTS else move
 
     def _moved(self, plan: "Plan") -> "list[Mutation]":
@@ -124,7 +126,7 @@ class Moving:
         if way.read is not None:
             if target not in there:
                 with Guarded(target, "read"):
-                    there[target] = way.read(target)
+                    there[target] = looked_at(way.read, target)
             clashes, there[target] = there[target] != left, becomes
         else:
             later = self._ledger.mutations.later(mutation)

@@ -104,7 +104,7 @@ class MutationMove:
         if act is None:
             raise ParticipantError("it has no `redo=`")
         if self._way.read is not None:
-            there = self._way.read(now.target)
+            there = looked_at(self._way.read, now.target)
             if there == end and start != end:
                 return  # it was done, and a crash came before that was recorded
             if there != start:
@@ -128,7 +128,8 @@ def record(
     key = key or ids.from_entropy(os.urandom(8))
     if len(key) > _LONGEST_KEY or not key.isprintable():
         raise UsageError(f"`{key[:40]}` cannot be the key of a mutation", hint="a short text")
-    if ledger.mutations.find(key) is not None:
+    key, is_known = _free(ledger, key, str(target)[:_LONGEST_TARGET])
+    if is_known:
         return key
     said: dict[str, Json] = {
         "mutation": key,
@@ -143,6 +144,36 @@ def record(
     opened = ledger.turns.get(turn).opened
     ledger.record(NewEvent(events.MUTATION_RECORDED, said, time.time_ns(), parents=(opened,)))
     return key
+
+
+def _free(ledger: "Ledger", key: str, target: str) -> "tuple[str, bool]":
+    """The key of what is recorded now, and whether it is recorded already.
+
+    What was taken back is done anew: `refund`, then `refund 2`, each with an inverse of its own.
+    """
+    number, name = 1, key
+    while (found := ledger.mutations.find(name)) is not None:
+        if found.target != target:
+            raise UsageError(
+                f"`{key}` is the key of a mutation of `{found.target}`",
+                hint="give each mutation a key of its own",
+            )
+        if found.state != INVERTED:
+            return name, True
+        number += 1
+        name = f"{key} {number}"
+    return name, False
+
+
+def looked_at(read: "Read", target: str) -> object:
+    """What a target is now, as it would be recorded: lists for tuples."""
+    import json
+
+    found = read(target)
+    try:
+        return json.loads(json.dumps(found, ensure_ascii=False, allow_nan=False))
+    except (TypeError, ValueError, RecursionError):
+        return found
 
 
 def settle(ledger: "Ledger", key: str, state: str, after: object = None) -> None:

@@ -211,10 +211,8 @@ class Server:
         os.close(operations.create(path))
         options = {**self._given(), "dbname": self.database}
         secret = self._secret()
-        if secret is not None:
-            # Not in the list of processes, and not in the environment of others.
-            _write_password(f"{path}-pass", secret)
-            options["passfile"] = f"{path}-pass"
+        # Not on the disk, where it would stay after a crash, and not in the list of processes.
+        environment = {**os.environ, "PGPASSWORD": secret} if secret is not None else None
         words = [
             self._pg_dump,
             "--format=plain",
@@ -226,14 +224,11 @@ class Server:
             f"--dbname={psycopg().conninfo.make_conninfo(**options)}",
         ]
         try:
-            self._run(words, seconds)
+            self._run(words, seconds, environment)
         except TimeoutError as problem:
             raise ParticipantError(
                 f"the dump of `{self.database}` took longer than {seconds:g} s, and is left out"
             ) from problem
-        finally:
-            if secret is not None:
-                operations.discard(f"{path}-pass")
 
     _takes_long_name = True
 
@@ -253,9 +248,13 @@ class Server:
         self._takes_long_name = ours >= 16
         self._is_new_enough = True
 
-    def _run(self, words: "list[str]", seconds: float) -> bytes:
+    def _run(
+        self, words: "list[str]", seconds: float, environment: "dict[str, str] | None" = None
+    ) -> bytes:
         try:
-            ended = programs.run_limited(words, b"", cwd="/", seconds=seconds, capture=True)
+            ended = programs.run_limited(
+                words, b"", cwd="/", seconds=seconds, environment=environment, capture=True
+            )
         except OSError as problem:
             if isinstance(problem, TimeoutError):
                 raise
@@ -277,22 +276,15 @@ def _signs(session: "Warm") -> str:
     return b" ".join(value or b"" for value in values).decode()
 
 
-def _write_password(path: str, secret: str) -> None:
-    escaped = secret.replace("\\", "\\\\").replace(":", "\\:")
-    fd = operations.create(path)
-    try:
-        operations.write(fd, f"*:*:*:*:{escaped}\n".encode())
-    finally:
-        os.close(fd)
-
-
 def require_near(url: str, *, remote: bool) -> None:
     """Refuse an address with a password, or one on another machine that nobody allowed."""
     driver = psycopg()
     try:
         options = driver.conninfo.conninfo_to_dict(url)
     except driver.Error as problem:
-        raise UsageError(f"the address of the database cannot be read: {_line(problem)}") from None
+        # What it quotes may be a password.
+        said = _line(problem).partition('"')[0].strip(" :")
+        raise UsageError(f"the address of the database cannot be read: {said}") from None
     if options.get("password"):
         raise _secret()
     if remote:

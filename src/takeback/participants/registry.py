@@ -45,7 +45,9 @@ def without_secrets(options: "Mapping[str, object]") -> "dict[str, object]":
     try:
         parts = conninfo.conninfo_to_dict(url)
     except ProgrammingError as problem:
-        raise UsageError(f"the address of the database cannot be read: {problem}") from None
+        # What it quotes may be the password.
+        said = str(problem).partition('"')[0].strip(" :\n")
+        raise UsageError(f"the address of the database cannot be read: {said}") from None
     if any(name in parts for name in _SECRETS):
         kept = {name: str(value) for name, value in parts.items() if name not in _SECRETS}
         found["url"] = conninfo.make_conninfo("", **kept)

@@ -332,7 +332,8 @@ class Restorer(SafePoints):
             return self._nothing_done(plan, now, request)
         at = time.time_ns()
         plan = plan.replace(running=_running(self._ledger, plan, asker))
-        said = _said(plan, id, now, because.strip()[:_LONGEST_REASON], self._looked)
+        why = because.strip()[:_LONGEST_REASON].encode("utf-8", "replace").decode()
+        said = _said(plan, id, now, why, self._looked)
         said |= {"running": [each.id for each in plan.running]} if plan.running else {}
         said |= {"asker": asker} if asker else {}
         said |= standing.facts(self._ledger, plan)

@@ -11,6 +11,7 @@ Looks at the files of the home folder and of a store without opening a ledger, a
 import os
 import stat
 import time
+from importlib.util import find_spec
 
 from takeback.disk import home as removal
 from takeback.disk import machine, operations
@@ -229,6 +230,8 @@ def guard(store: "Store", mode: str) -> Part:
     part = Part("guard", Reason("guard-known", mode=mode, refused=refused, effects=done))
     if mode == OFF:
         part.findings.append(Finding(WARNING, Reason("guard-is-off")))
+    elif not all(map(find_spec, ("tree_sitter", "tree_sitter_bash"))):
+        part.findings.append(Finding(WARNING, Reason("guard-cannot-read")))
     for row in ledger.modes()[:1]:
         if row.after in MODES and row.before in MODES and is_lighter(row.after, row.before):
             when = time.strftime("%Y-%m-%d %H:%M", time.localtime(row.at / 1e9))
@@ -252,6 +255,10 @@ def unfinished(store: "Store") -> Part:
         what = Reason(code, name=owed.name, restore=owed.restore[:8], problem=owed.problem)
         advice = Reason("retry-participant", name=owed.name)
         part.findings.append(Finding(WARNING, what, advice))
+    for each in ledger.participants.at().values():
+        if each.problem:
+            what = Reason("participant-not-captured", name=each.name, problem=each.problem)
+            part.findings.append(Finding(WARNING, what, Reason("list-participants")))
     forget = ledger.forgets.under_way()
     if forget is not None:
         what = Reason("forget-unfinished", id=forget[0], phase=forget[1])

@@ -68,6 +68,9 @@ class Upkeep:
                 rescued=rescued[1],
                 lessons=taught + waiting,
                 relapses=relapses,
+                captures=ledger.participants.count(),
+                memory=ledger.memory.size()[0],
+                mutations=ledger.mutations.count(),
             )
 
     # -- participants ------------------------------------------------------------------------
@@ -83,10 +86,12 @@ class Upkeep:
                 row, table = known.get(name), tables.get(name)
                 kind = found[name].kind if name in found else row.kind if row is not None else ""
                 problem = work.participants.problems.get(name, row.problem if row else "")
+                is_here = name in found or name in work.participants.problems
+                by = "registered" if is_here else "absent"
                 told.append(
                     {
                         "name": name,
-                        "type": str(table.get("type")) if isinstance(table, dict) else "registered",
+                        "type": str(table.get("type")) if isinstance(table, dict) else by,
                         "kind": kind,
                         "token": row.token if row is not None else "",
                         "problem": problem,

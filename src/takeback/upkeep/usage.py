@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 
 SESSION, AGENT, PATH = "session", "agent", "path"
 OUTSIDE = "(outside)"
+PARTICIPANTS = "participants"
+"""Whose are copies of databases, and of other state beside the files."""
+CALLS = "(tool calls)"
 
 
 def shares(
@@ -46,7 +49,8 @@ def shares(
         reach.everything(ledger, ledger.care.lowest_floor())
     finally:
         reach.close()
-    count = _ByPath() if by == PATH else _ByOwner(ledger, by)
+    beside = ledger.participants.objects()
+    count = _ByPath(beside) if by == PATH else _ByOwner(ledger, by, beside)
     names = reach.marks.series()
     for found, _, series, checkpoint in reach.marks:
         count.add(names[series], checkpoint, reach.catalog.sizes[found])
@@ -56,7 +60,8 @@ def shares(
 class _ByPath:
     """By the folder at the top; files beside them are `.`."""
 
-    def __init__(self) -> None:
+    def __init__(self, beside: "set[bytes]") -> None:
+        self._beside = beside
         self._found: dict[str, tuple[int, int]] = {}
 
     def add(self, series: bytes, checkpoint: int, size: int) -> None:
@@ -65,6 +70,8 @@ class _ByPath:
         top, slash, _ = path.partition(b"/")
         if kind == b"o":
             name = OUTSIDE
+        elif kind == b"e":
+            name = f"({PARTICIPANTS})" if path in self._beside else CALLS
         else:
             is_below = bool(slash) or (kind != b"f" and bool(top))
             name = top.decode("utf-8", "surrogateescape") if is_below else "."
@@ -79,8 +86,9 @@ class _ByPath:
 class _ByOwner:
     """By who changed what, as the log says."""
 
-    def __init__(self, ledger: "Ledger", by: str) -> None:
+    def __init__(self, ledger: "Ledger", by: str, beside: "set[bytes]") -> None:
         self._ledger = ledger
+        self._beside = beside
         self._by = by
         self._found: dict[Owner, tuple[int, int]] = {}
         self._checkpoint = -1
@@ -94,6 +102,8 @@ class _ByOwner:
         kind, path = _path_of(series)
         if kind == b"o":
             owner = self._outside.get(path, (YOU, 0))
+        elif kind == b"e":
+            owner = (PARTICIPANTS if path in self._beside else YOU, 0)
         else:
             self._look_at(checkpoint)
             owner = self._owners.get(path, self._most) if kind == b"f" else self._most

@@ -228,6 +228,7 @@ class WorkPlan:
         self._hear()
         self._records.require_going_on(self._session.id)
         with self._recorder.together():
+            self._require_no_other_step()
             turn = self._session.turn(step.label, whole=whole)
             self._records.start_step(turn.id, step.key, databases=step.databases)
         self._step = step
@@ -254,6 +255,8 @@ class WorkPlan:
                 return problem
             except PausedError:
                 pass  # the next step hears of it; this one is done
+            if self._records.turn(step.id).undone is not None:
+                return RolledBack(f"the step `{step.label}` was undone while it ran")
             ended = self._records.step_ended(step.id, DONE, result=step.result)
             self._recorder.end_turn(step.id, DONE, also=(ended,))
         return None
@@ -274,6 +277,16 @@ class WorkPlan:
             # What it did is there, so it does not count as half done.
             self._records.end_step(step.id, FAILED, "")
             raise
+
+    def _require_no_other_step(self) -> None:
+        """A session runs one turn at a time: a second step would end the first."""
+        ledger = self._records.ledger
+        session = ledger.sessions.get(self._session.id).number
+        if any(turn.id in _at_work for turn in ledger.turns.running(session)):
+            raise UsageError(
+                "a step of another plan is running in this session",
+                hint="end it first, or plan in a session of its own: `project.session(…)`",
+            )
 
     # -- small pieces ----------------------------------------------------------------------
 

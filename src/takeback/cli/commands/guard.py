@@ -205,7 +205,7 @@ class _Place:
         from takeback.effects import rule_files
         from takeback.errors import TakebackError
 
-        store = environment.default_home()
+        self.store = store = environment.default_home()
         self.cwd = os.path.abspath(folder(given))
         self.home = environment.user_home()
         try:
@@ -225,6 +225,16 @@ class _Place:
             home=self.home, rules=self.files.rules,
         )  # fmt: skip
 
+    def tampers(self, command: str, found: "Judgement") -> str:
+        """What a command would change that no agent may; empty if nothing."""
+        from takeback.effects import tamper
+        from takeback.hooks.guarded import all_settings
+        from takeback.model import words
+
+        own, in_tree = all_settings(self.home, self.root)
+        protected = tamper.Protected(self.store, self.home, own, in_tree)
+        return tamper.found(words.SHELL, command, (), found, protected)
+
 
 def _explain(given: "Arguments", screen: "Screen") -> int:
     import shlex
@@ -237,7 +247,7 @@ def _explain(given: "Arguments", screen: "Screen") -> int:
     if screen.json:
         screen.data({"command": command, **found.as_json()})
         return 0
-    _show(command, found, screen)
+    _show(command, found, screen, tampers=bool(place.tampers(command, found)))
     _complain(place, screen)
     return 0
 
@@ -281,7 +291,7 @@ _MEANS = {
 }
 
 
-def _show(command: str, found: "Judgement", screen: "Screen") -> None:
+def _show(command: str, found: "Judgement", screen: "Screen", *, tampers: bool) -> None:
     """The class and what it means, why, and what it touches."""
     from takeback.cli.screen import safe_line
 
@@ -293,8 +303,9 @@ def _show(command: str, found: "Judgement", screen: "Screen") -> None:
     rows += [(_LOSS[each.loss], _target_text(each)) for each in found.targets[:_MOST_TARGETS]]
     more = len(found.targets) - _MOST_TARGETS
     rows += [("", f"and {more} more")] if more > 0 else []
-    rows += [("loses of git", ", ".join(found.git))]
+    rows += [("git loses", ", ".join(_GIT.get(part, part) for part in found.git))]
     rows += [("outside", f"{each.kind} {each.host}".strip()) for each in found.outside]
+    rows += [("modes", _modes(found.effect, tampers=tampers))]
     screen.table([(key, safe_line(text)) for key, text in rows if text], indent="  ")
     parts = [each for each in found.parts if each.command.strip() != command.strip()]
     if len(found.parts) > 1:
@@ -302,12 +313,34 @@ def _show(command: str, found: "Judgement", screen: "Screen") -> None:
         screen.table([(each.effect, safe_line(each.command)) for each in parts], indent="  ")
 
 
+_GIT = {
+    "whole": "all of it", "worktree": "uncommitted changes", "index": "what is staged",
+    "refs": "branches or tags",
+}  # fmt: skip
+_ANSWERS = {"allow": "runs", "ask": "asks you", "deny": "refuses"}
+
+
+def _modes(effect: str, *, tampers: bool) -> str:
+    """What each mode says of a class."""
+    from takeback.effects.verdict import MODES, OFF, verdict
+
+    said = []
+    for mode in MODES:
+        found = verdict(effect, mode, can_ask=True, tampers=tampers)
+        does = _ANSWERS[found.answer]
+        if found.needs_rescue:
+            does += f" if all is rescued, else {_ANSWERS[found.without_rescue]}"
+        said += [f"{mode} {does}"] if mode != OFF else []
+    is_same = len({each.split(" ", 1)[1] for each in said}) == 1
+    return "it runs in every mode" if is_same else ", ".join(said)
+
+
 _MOST_TARGETS = 8
 _LOSS = {
     "delete": "deletes", "overwrite": "overwrites", "truncate": "empties", "move": "moves",
     "mode": "changes mode",
 }  # fmt: skip
-_WHERE = {"tree": "", "git": " (in .git)", "outside": " (not covered)"}
+_WHERE = {"tree": "", "git": " (git)", "outside": " (outside the project)"}
 
 
 def _target_text(target: "Target") -> str:
@@ -315,7 +348,8 @@ def _target_text(target: "Target") -> str:
 
     if not target.is_known:
         return f"{target.text} (not known before it runs)"
-    below = " and all below" if target.is_recursive else ""
+    is_folder = target.is_recursive and not os.path.isfile(target.path)
+    below = " and all below" if is_folder else ""
     return f"{os.fsdecode(target.path)}{below}{_WHERE.get(target.where, '')}"
 
 
@@ -356,6 +390,9 @@ def _test(given: "Arguments", screen: "Screen") -> int:
         right = count - len(failed)
         rules_text = words.count(len(every), "rule")
         screen.say(f"{rules_text}, {right} of {count} examples as written")
+        if not every:
+            file = safe_line(os.path.join(os.fsdecode(place.store), "guard.toml"))
+            screen.note(f"write rules for all your projects to {file}")
         _complain(place, screen)
     return 1 if failed or place.files.problems else 0
 

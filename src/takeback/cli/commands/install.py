@@ -12,7 +12,13 @@ from takeback.cli.app import find_project, folder, open_project
 from takeback.cli.parser import AGENTS, Arguments, Command, Option
 from takeback.cli.screen import Screen, safe_content, safe_line
 from takeback.cli.text import action_text
-from takeback.errors import DecisionNeededError, RefusedError, TakebackError, UsageError
+from takeback.errors import (
+    DecisionNeededError,
+    RefusedError,
+    TakebackError,
+    UnknownReferenceError,
+    UsageError,
+)
 from takeback.hooks import install
 from takeback.model.value import Value
 from takeback.model.words import TRYING_HOOKS, count, either
@@ -206,6 +212,10 @@ _PLUGINS = os.path.join(os.path.dirname(_MAIN), "plugin")
 
 def run(given: "Arguments", screen: "Screen") -> int:
     scope, agents = scope_of(given), named(given)
+    where = folder(given)
+    if not os.path.isdir(where):
+        shown = safe_line(os.fsdecode(where))
+        raise UnknownReferenceError(f"there is no folder `{shown}`", hint="name an existing folder")
     if len(agents) == 1:
         return _install_one(agents[0], scope, given, screen)
     if not agents and not given.has("all"):

@@ -78,25 +78,34 @@ def _list(project: "Project", rest: "list[str]", given: "Arguments", screen: "Sc
     if not told:
         screen.say("No participants: only files and the memory of sessions move.")
         screen.note("`takeback participant add postgres URL` lets a database move with them")
+    rows = []
     for each in told:
-        state = each["problem"] or each["owed"] or ("captured" if each["token"] else "new")
-        said = f"{each['name']}  {each['type']}  {each['kind']}  {state}"
-        screen.say(safe_line(screen.words(said)))
+        said = f"{each['type']}  {each['kind']}  {_state(each)}"
+        rows.append((safe_line(str(each["name"])), safe_line(screen.words(said))))
+    screen.table(rows, indent="")
     for each in told:
         if each["owed"]:
             screen.note(f"`takeback participant retry {each['name']}` tries again")
     return 0
 
 
+def _state(each: "dict[str, str]") -> str:
+    if each["type"] == "absent" and not each["owed"]:
+        return "does not take part now; what was captured is kept"
+    return each["problem"] or each["owed"] or ("captured" if each["token"] else "new")
+
+
 def _add(project: "Project", rest: "list[str]", given: "Arguments", screen: "Screen") -> int:
     kind, *target = rest or [""]
     options: dict[str, object] = {"type": kind}
     if kind == "postgres":
-        options["url"] = _one(target, "the URL of a database")
+        options["url"] = _one(target, "the URL of a database", "postgres postgresql:///shop")
         options |= {"remote": True} if given.has("remote") else {}
         options |= {"variable": given.get("variable")} if given.has("variable") else {}
     elif kind == "sqlite":
-        options["path"] = os.path.abspath(_one(target, "the path of a database"))
+        options["path"] = os.path.abspath(
+            _one(target, "the path of a database", "sqlite var/app.db")
+        )
     elif kind == "command":
         for key in ("capture", "restore", "describe"):
             if given.has(key):
@@ -115,13 +124,25 @@ def _add(project: "Project", rest: "list[str]", given: "Arguments", screen: "Scr
         screen.data({"participants": [added]})
         return 0
     screen.say(f"Added {safe_line(name)}: it moves with the files from the next turn on.")
+    _warn(project, name, str(options.get("path", "")), screen)
     screen.note(f"`takeback participant remove {name}` ends that")
     return 0
 
 
-def _one(target: "list[str]", what: str) -> str:
+def _warn(project: "Project", name: str, path: str, screen: "Screen") -> None:
+    """Why what was added cannot be captured now: it may be a typing error."""
+    if path and not os.path.exists(path):
+        screen.note(f"! there is no file {safe_line(path)} yet")
+    for each in project.upkeep.participants():
+        if each["name"] == name and each["problem"]:
+            screen.note(f"! {safe_line(screen.words(str(each['problem'])))}")
+
+
+def _one(target: "list[str]", what: str, example: str) -> str:
     if len(target) != 1:
-        raise UsageError(f"`participant add` needs {what}", hint="`takeback help participant`")
+        raise UsageError(
+            f"`participant add` needs {what}", hint=f"`takeback participant add {example}`"
+        )
     return target[0]
 
 

@@ -3,10 +3,12 @@
 import os
 
 from takeback.agents import refusals
-from takeback.cli.app import open_project
+from takeback.cli.app import find_project, open_project
 from takeback.cli.parser import AGENTS, Arguments, Command
 from takeback.cli.screen import Screen, safe_line
+from takeback.errors import UnknownReferenceError
 from takeback.ledger.journal import ALL_SESSIONS
+from takeback.model.reasons import Action
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -37,7 +39,7 @@ COMMAND = Command(
 
 def run(given: "Arguments", screen: "Screen") -> int:
     session = given.operands[0] if given.operands else None
-    with open_project(given, screen) as project:
+    with _project(session, given, screen) as project:
         is_new = project.recorder().pause(session)
         found = paused(project)
         where = safe_line(os.fsdecode(project.root))
@@ -56,6 +58,16 @@ def run(given: "Arguments", screen: "Screen") -> int:
     named = f" {safe_line(session)}" if session is not None else ""
     screen.note(f"`takeback resume{named}` lets {'it' if session else 'them'} go on")
     return 0
+
+
+def _project(session: "str | None", given: "Arguments", screen: "Screen") -> "Project":
+    """The project; where there is none yet, no session can be named."""
+    if session is not None:
+        found = find_project(given, screen)
+        if found is None:
+            raise UnknownReferenceError(f"no session matches `{session}`", hint=Action("sessions"))
+        return found
+    return open_project(given, screen)
 
 
 def paused(project: "Project") -> "list[RecordedSession]":

@@ -205,7 +205,7 @@ def tell_of_restored(done: "RestoredFolder", screen: "Screen", *, dry_run: bool 
         names = ", ".join(map(safe, done.left_out[:_MOST_NAMED]))
         more = len(done.left_out) - _MOST_NAMED
         rest = f" and {more:,} more" if more > 0 else ""
-        screen.say(f"Not restored, because it was not covered: {names}{rest}")
+        screen.say(f"No checkpoint holds {names}{rest}")
     screen.note("its history continues there")
 
 

@@ -296,6 +296,9 @@ def _tell_what_next(turn: "RecordedTurn", screen: "Screen") -> None:
         unsure = any(change.author.how == terms.PERHAPS for change in turn.changes)
         does = "asks first, because it may be your own work" if unsure else f"takes {it} back"
         screen.note(f"takeback: `takeback undo` {does}, {show}")
+    elif turn.raw_rescued:
+        how = f"`takeback undo {turn.id[:6]}` brings back what was rescued"
+        screen.note(f"takeback: {how}, `takeback show {turn.id[:6]}` lists it")
     elif any(found.code == reasons.GIT_GONE for found in turn.git):
         screen.note("takeback: git is not covered; restore `.git` from a clone or a backup")
     elif turn.git:

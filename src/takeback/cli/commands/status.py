@@ -120,6 +120,10 @@ def _json(project: "Project", status: "Status", screen: "Screen") -> None:
             "entries": status.entries,
             "now": now_text.as_json(seen, screen.masker),
             "left_out": [{**path_fields(x.raw_path), "reason": x.reason} for x in status.left_out],
+            "participants": [
+                {"name": x.name, "kind": x.kind, "problem": screen.words(x.problem) or None}
+                for x in status.participants
+            ],
         }
     )
 
@@ -138,6 +142,9 @@ def _show(project: "Project", status: "Status", screen: "Screen") -> None:
     rows.append(
         ("History", f"{made}, {size(used.total)} in {safe_line(os.fsdecode(status.store))}")
     )
+    if status.participants:
+        names = (f"{x.name} (not captured)" if x.problem else x.name for x in status.participants)
+        rows.append(("Beside", ", ".join(map(safe_line, names))))
     rows += _switches(project, screen)
     log, seen = project.log(_TURNS, changes=False), project.now()
     rows.append(("Now", now_text.state(log, seen, time.time())))
@@ -206,8 +213,11 @@ def _show_turns(log: "Log", short: "Mapping[str, str]", screen: "Screen") -> Non
 
 
 def _show_left_out(left_out: "tuple[LeftOut, ...]", log: "Log", screen: "Screen") -> None:
-    of_git = [found.code for turn in log.turns for found in turn.git if found.code in _OF_DOT_GIT]
-    if of_git[:1] == [reasons.GIT_GONE]:
+    of_git = [(turn, each.code) for turn in log.turns for each in turn.git]
+    turn, code = next((each for each in of_git if each[1] in _OF_DOT_GIT), (None, ""))
+    if turn is not None and code == reasons.GIT_GONE and b".git" in turn.raw_rescued:
+        screen.say(f"Deleted   .git was rescued: `takeback undo {turn.id[:8]}` brings it back")
+    elif code == reasons.GIT_GONE:
         screen.say("Lost      .git, with its commits, branches and stashes: it is never covered")
     if not left_out:
         screen.say("Covered   everything in it")

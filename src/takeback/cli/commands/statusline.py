@@ -73,15 +73,12 @@ def _session(project: "Project", said: "dict[str, object]") -> "str | None":
 
 
 def _line(project: "Project", session: "str | None", screen: "Screen") -> str:
-    log = project.log(1, changes=False, session=session)
-    if not log.turns:
+    from takeback.undo import select
+
+    with project.workspace.ledger.snapshot() as ledger:
+        number = ledger.sessions.get(session).number if session is not None else None
+        entry, turns = select.newest_entry(ledger, number), ledger.stack.count_entries(number)
+    if entry is None:
         return "tb  no turns"
-    label = layout.cut(screen.title(log.turns[0].label), _LONGEST, layout.marks(screen).cut)
-    return f'tb  {count(_turns(project, session), "turn")}  undo: "{label}"'
-
-
-def _turns(project: "Project", session: "str | None") -> int:
-    """How many turns can be undone."""
-    ledger = project.workspace.ledger
-    number = ledger.sessions.get(session).number if session is not None else None
-    return ledger.stack.count_entries(number)
+    label = layout.cut(screen.title(entry.title), _LONGEST, layout.marks(screen).cut)
+    return f'tb  {count(turns, "turn")}  undo: "{label}"'

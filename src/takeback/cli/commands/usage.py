@@ -73,6 +73,9 @@ def _json(
         "rescued": used.rescued,
         "lessons": used.lessons,
         "relapses": used.relapses,
+        "captures": used.captures,
+        "memory": used.memory,
+        "mutations": used.mutations,
         "retention": {
             "days": None if rules.days is None else int(rules.days),
             "turns": rules.turns,
@@ -92,6 +95,16 @@ def _json(
         ],
         "other": _other(used, shares) if by else None,
     }
+
+
+def _beside(used: "Usage") -> str:
+    """What is kept of state that is not in files."""
+    told = (
+        (used.captures, "capture"),
+        (used.memory, "value in memory", "values in memory"),
+        (used.mutations, "mutation"),
+    )
+    return ", ".join(count(*each) for each in told if each[0])
 
 
 def _other(used: "Usage", shares: "tuple[Share, ...]") -> int:
@@ -117,6 +130,8 @@ def _show(used: "Usage", rules: "Rules", screen: "Screen") -> None:
     if used.lessons or used.relapses:
         said = f"{count(used.lessons, 'lesson')}, {count(used.relapses, 'relapse')}"
         rows.append(("lessons", f"{said}, in the ledger"))
+    if beside := _beside(used):
+        rows.append(("beside files", beside))
     if rules.size_cap:
         does = (
             "above it, the oldest files are deleted"

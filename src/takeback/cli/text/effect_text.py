@@ -26,6 +26,8 @@ _HOW = {
 GUARD = {
     "guard-known": "{mode}; {refused} calls refused, {effects} effects recorded",
     "guard-is-off": "the guard is off, so no call is judged: `takeback guard watch` turns it on",
+    "guard-cannot-read": "the packages `tree-sitter` and `tree-sitter-bash` are not installed, so"
+    " every command counts as opaque: install Takeback again with its dependencies",
     "guard-lighter": "the guard was set from {before} to {after} by {by}, {when}",
 }
 """What `takeback doctor` says of the guard."""

@@ -258,7 +258,8 @@ STAYING: "dict[str, Callable[[Facts], str]]" = {
     ),
     reasons.TAG_MOVED: _tag_moved,
     reasons.REMOTES_MOVED: lambda facts: (
-        f"{count(facts['count'], 'remote branch', 'remote branches')} moved and stay as they are"
+        f"{count(facts['count'], 'remote branch', 'remote branches')} moved:"
+        " Takeback leaves them where they are"
     ),
     reasons.REFS_UNKNOWN: lambda facts: (
         f"the state of branches, tags and stashes is unknown ({facts['why']})"

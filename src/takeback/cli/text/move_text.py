@@ -118,7 +118,7 @@ def _counted(each: "Difference") -> str:
         for sign, number in (("+", each.added), ("-", each.removed), ("~", each.changed))
         if number
     ]
-    return " ".join([each.what, *counts])
+    return f"{each.what}: {' '.join(counts)}" if counts else each.what
 
 
 def tokens(found: "Iterable[Captured]", screen: "Screen") -> None:
@@ -127,11 +127,18 @@ def tokens(found: "Iterable[Captured]", screen: "Screen") -> None:
     if not listed:
         return
     screen.say(screen.style(f"Beside the files  {count(len(listed), 'participant')}", "bold"))
+    rows, same = [], []
     for each in listed:
         if not each.after:
             said = f"not known: {each.problem}" if each.problem else "not known"
         elif each.before == each.after:
-            said = f"{each.after[:40]}  unchanged"
+            same.append(called(each.name))
+            continue
         else:
-            said = f"{each.before[:40] or '?'} -> {each.after[:40]}"
-        screen.say(f"  {called(each.name)}  {safe_line(said)}")
+            said = f"changed: {each.before[:40] or '?'} -> {each.after[:40]}"
+        rows.append((called(each.name), safe_line(screen.masker.words(said))))
+    screen.table(rows)
+    if same:
+        more = len(same) - _MOST_NAMED
+        named = ", ".join(same[:_MOST_NAMED]) + (f" and {more:,} more" if more > 0 else "")
+        screen.say(f"  unchanged: {named}")

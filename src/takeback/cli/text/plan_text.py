@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from takeback.model.text.json_text import Json
     from takeback.model.text.masking import Masker
 
+    _Folded = tuple[PlannedChange, str]
+
 
 def as_json(
     plan: "Plan",
@@ -334,14 +336,13 @@ class Page:
 
     def changes(self, most: int) -> None:
         rows = [(_CONFLICT, c.raw_path or b".", self.of_remark(c)) for c in self.plan.conflicts]
-        inner = [c for c in self.plan.changes if not c.outside]
-        rows += [(c.verb, c.raw_path or b".", self._of(c)) for c in inner[:most]]
+        inner, outer = _folded(self.plan.changes)
+        rows += [(c.verb, c.raw_path or b".", self._of(c) + more) for c, more in inner[:most]]
         detailed = min(len(self.plan.conflicts), _MOST_DETAILED)
         self._rows(rows, most, len(self.plan.conflicts) + len(inner), detailed)
-        outer = [c for c in self.plan.changes if c.outside]
         if outer:
             self.screen.say(self.screen.style("Outside the project", "bold"))
-            rows = [(c.verb, c.raw_path, self._of(c)) for c in outer[:most]]
+            rows = [(c.verb, c.raw_path, self._of(c) + more) for c, more in outer[:most]]
             self._rows(rows, most, len(outer))
 
     def _rows(
@@ -489,6 +490,21 @@ class Page:
             return [f"`{found[0]}` holds both versions: edit it at the `<<<<<<<` markers"]
         files = count(len(found), "file")
         return [f"{files} hold both versions: edit them at the `<<<<<<<` markers"]
+
+
+def _folded(changes: "Iterable[PlannedChange]") -> "tuple[list[_Folded], list[_Folded]]":
+    """The changes in the project and outside it; a rescued folder says how much is below it."""
+    found: list[tuple[PlannedChange, list[PlannedChange]]] = []
+    above = b""
+    for change in changes:
+        is_rescued = change.how == terms.RESCUED
+        if is_rescued and above and change.raw_path.startswith(above):
+            found[-1][1].append(change)
+            continue
+        above = change.raw_path + b"/" if is_rescued and change.verb == terms.MKDIR else b""
+        found.append((change, []))
+    rows = [(change, f", with {_things(below)}" if below else "") for change, below in found]
+    return [row for row in rows if not row[0].outside], [row for row in rows if row[0].outside]
 
 
 def own_edits(plan: "Plan") -> str:

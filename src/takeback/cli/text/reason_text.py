@@ -1,5 +1,6 @@
 """Sentences for reasons, findings and actions: the one place where a code becomes words."""
 
+from takeback.cli.screen import size
 from takeback.cli.text import effect_text, git_text
 from takeback.model import reasons
 from takeback.model.plan import called
@@ -88,6 +89,7 @@ _PLAIN = {
     reasons.NO_ROOM_TO_COPY: "not enough free space to copy it ({size} bytes)",
     reasons.CANNOT_BE_SAVED: "cannot be saved: {why}",
     reasons.HOLDS_STORE: "it holds Takeback's own store",
+    reasons.RESCUED_STAYS: "what was rescued stays; redo does not delete it again",
     reasons.RESCUED_CHANGED: "its rescued copy was changed under another name",
     reasons.RESCUE_DAMAGED: "the rescue {rescue} lost the content of `{path}` (and {more} more)",
     reasons.RESCUED_LOST: "its rescued copy is gone",
@@ -208,6 +210,9 @@ _FOUND = {
     "journal-unread": (
         "a restore was interrupted, and its journal cannot be read (it is in {stage})"
     ),
+    "participant-not-captured": (
+        "`{name}` stays in undo and rollback, because it could not be captured: {problem}"
+    ),
     "restore-unfinished": "the restore `{restore}` is not finished",
     "forget-unfinished": "the `forget` with id `{id}` is not finished ({phase})",
     "events-ahead": "the newest event is {minutes:,} minutes in the future",
@@ -251,7 +256,7 @@ _STATES = {
     "packs-fit": "{counted}, each with a matching index",
     "view-fits": "its refs match the ledger",
     "cache-fits": "matches the newest checkpoint",
-    "rescues-fit": "{count} kept, {bytes} bytes that no other file has",
+    "rescues-fit": "{count} kept, {in_units} that no other file has",
     "no-cache": "none, so the next checkpoint reads everything",
     "no-folder-to-look-at": "not checked: the project's folder is gone",
     "none": "none",
@@ -295,6 +300,7 @@ _ACTIONS = {
     ),
     "turn-not-covered": "that turn was not covered",
     "turn-on": "`takeback on` turns it on",
+    "list-participants": "`takeback participant` lists all of them",
     "retry-participant": "`takeback participant retry {name}` tries again",
     "let-go-on": "`takeback resume` lets them go on",
     "install": "`takeback install {agent}{flag}` repairs it",
@@ -341,6 +347,7 @@ def sentence(reason: "Reason", verb: str = "", path: str = "") -> str:
         facts["displaced"] = _displaced(facts["folders"])
     if "bytes" in facts:
         facts |= {"gb": facts["bytes"] / 1e9, "mb": facts["bytes"] / 1e6}
+        facts["in_units"] = size(facts["bytes"])
     if "calls" in facts:
         facts["called"] = "; ".join(calls(reason))
     for name in ("ids", "missing"):

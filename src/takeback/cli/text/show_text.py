@@ -11,6 +11,7 @@ from takeback.cli.text.turn_text import (
     change_lines,
     explained,
     git_lines,
+    git_staying,
     named,
     relapse,
     safe_text,
@@ -92,7 +93,7 @@ def turn(found: "RecordedTurn", screen: "Screen", now: float) -> None:
         found.shared,
         lambda change: _short_ids(change.author.sessions),
     )
-    if found.git:
+    if git_staying(found):
         page.head("Git (an undo leaves it as it is)")
         for line in git_lines(found, screen.masker):
             page.say(line)
@@ -101,6 +102,8 @@ def turn(found: "RecordedTurn", screen: "Screen", now: float) -> None:
         page.table(
             "Effects outside (an undo leaves them)", effect_text.pairs(found.effects, screen.masker)
         )
+    rescued = [(safe(path), "") for path in found.raw_rescued]
+    page.table("Rescued before it was destroyed", rescued)
     page.outside(found.outside)
     page.left_out("Not covered: appeared in this turn and cannot be taken back", found.left_out)
     for head, rows in loss_text.parts(found.losses):
@@ -188,6 +191,10 @@ def not_in_patch(found: "RecordedTurn", screen: "Screen") -> None:
 def _what_next(found: "RecordedTurn", screen: "Screen") -> None:
     if not found.kept:
         screen.note("its files are no longer kept; `takeback log` shows all turns")
+    elif found.raw_rescued and found.after and not can_return(found):
+        if not found.undone:
+            screen.note(f"`takeback undo {found.id[:8]}` brings back what was rescued")
+        screen.note("`takeback log` shows all turns")
     elif (can_return(found) or any(file.verb for file in found.outside)) and found.after:
         screen.note(f"`takeback show -p {found.id[:8]}` shows the lines")
         screen.note(f"`takeback show {found.id[:8]}- PATH` prints a file as it was before")

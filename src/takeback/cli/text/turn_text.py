@@ -5,6 +5,7 @@ import time
 from takeback.cli import screen as layout
 from takeback.cli.screen import Marks, columns, pad, safe_content, safe_line, timestamp
 from takeback.cli.text import effect_text, git_text, loss_text, state_text
+from takeback.model import reasons
 from takeback.model import words as terms
 from takeback.model.text.json_text import path_fields
 from takeback.model.text.masking import CLOSED
@@ -140,6 +141,8 @@ def age(then: float, now: float) -> str:
 def amount(turn: "RecordedTurn", marks: "Marks") -> "tuple[str, str]":
     """How many lines a turn changed, and how many files."""
     lost = sum(loss.is_grave for loss in loss_text.beside_git(turn.losses))
+    if not turn.files and turn.raw_rescued and not lost:
+        return "", f"{len(turn.raw_rescued):,} rescued"
     if not turn.files and turn.git and not lost:
         return "", "only git"
     if not turn.files and turn.shared:
@@ -172,8 +175,8 @@ def remarks(turn: "RecordedTurn", masker: "Masker" = CLOSED) -> "list[str]":
     said = [f"because: {safe_line(masker.words(turn.because))}"] if turn.because else []
     if turn.relapses:
         said.append(relapse(turn.relapses, masker))
-    if turn.git:
-        said.append(f"git: {safe_text(masker.words(git_text.in_short(turn.git)))}")
+    if git := git_staying(turn):
+        said.append(f"git: {safe_text(masker.words(git_text.in_short(git)))}")
     if not turn.kept and turn.files:
         said.append("files no longer kept")
     if turn.unreported:
@@ -191,10 +194,24 @@ def remarks(turn: "RecordedTurn", masker: "Masker" = CLOSED) -> "list[str]":
         more = f" and {len(losses) - 1:,} more" if len(losses) > 1 else ""
         what = loss_text.in_short(first)
         said.append(f"not covered: {loss_text.path(first)} {what}{more}")
+    said += _rescued(turn)
     changed = sum(1 for file in turn.outside if file.verb)
     if changed:
         said.append(f"{changed:,} outside")
     return said
+
+
+def git_staying(turn: "RecordedTurn") -> "list[Reason]":
+    """What happened to git and stays: not a `.git` that was rescued whole."""
+    is_saved = b".git" in turn.raw_rescued
+    return [each for each in turn.git if not (is_saved and each.code == reasons.GIT_GONE)]
+
+
+def _rescued(turn: "RecordedTurn") -> "list[str]":
+    if not turn.raw_rescued:
+        return []
+    more = len(turn.raw_rescued) - 1
+    return [f"rescued: {safe(turn.raw_rescued[0])}{f' and {more:,} more' if more else ''}"]
 
 
 def _day(then: float, now: float) -> str:
@@ -224,7 +241,8 @@ class _Row:
     def lines(self, sizes: "_Sizes", screen: "Screen") -> "Iterator[str]":
         """The turn on one line, or two where there is not much room."""
         turn = self.turn
-        is_idle = not (turn.files or turn.git or any(loss.is_grave for loss in turn.losses))
+        is_grave = any(loss.is_grave for loss in turn.losses)
+        is_idle = not (turn.files or turn.git or turn.raw_rescued or is_grave)
         is_dim = bool(turn.undone) or (is_idle and turn.status != terms.RUNNING)
         style = _STYLES.get(turn.status, "dim" if is_dim else "")
         mark = self.marks.of(turn.status)
@@ -286,6 +304,7 @@ def headline(turn: "RecordedTurn", masker: "Masker" = CLOSED) -> str:
     if not turn.files:
         amount = "only git changed" if turn.git else "nothing changed"
         amount = "only shared changes" if turn.shared else amount
+        amount = f"{len(turn.raw_rescued):,} rescued" if turn.raw_rescued else amount
         amount = "nothing covered changed" if loss_text.beside_git(turn.losses) else amount
     else:
         amount = (
@@ -356,6 +375,7 @@ def as_json(turn: "RecordedTurn", masker: "Masker" = CLOSED) -> "dict[str, Json]
         "shared_undone": turn.is_shared_undone,
         "left_out": [{**path_fields(x.raw_path), "reason": x.reason} for x in turn.left_out],
         "losses": [loss_text.as_json(loss) for loss in turn.losses],
+        "rescued": [path_fields(path) for path in turn.raw_rescued],
         "outside": [outside_json(file) for file in turn.outside],
         "git": [git_json(each, masker) for each in turn.git],
         "relapses": [
@@ -384,7 +404,7 @@ def git_json(found: "Reason", masker: "Masker") -> "Json":
 
 def git_lines(turn: "RecordedTurn", masker: "Masker") -> "Iterator[str]":
     """A line for each thing that happened to git."""
-    for found in turn.git:
+    for found in git_staying(turn):
         yield f"  git     {safe_text(masker.words(git_text.happened(found)))}"
 
 

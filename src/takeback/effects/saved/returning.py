@@ -33,11 +33,13 @@ _MADE = {FOLDER: words.MKDIR, LINK: words.RELINK}
 
 def with_rescued(work: "Workspace", planner: "Planner", plan: "Plan") -> "Plan":
     """A plan with what was rescued while the turns ran that it takes back or goes back over."""
-    if plan.verb == words.REDO or not work.ledger.rescues.has_any():
-        return plan
-    rows = _rows(work.ledger, plan)
+    rows = _rows(work.ledger, plan) if work.ledger.rescues.has_any() else []
     if not rows:
         return plan
+    if plan.verb == words.REDO:
+        is_there = any(os.path.lexists(top) for row in rows for top in row.tops)
+        stays = (Reason(reasons.RESCUED_STAYS),) if is_there else ()
+        return plan.replace(stays=(*plan.stays, *stays))
     found = _Returning(work, planner, plan)
     for row in rows:
         found.add(row)

@@ -37,6 +37,8 @@ def cd(call: "Call") -> Flow:
     else:
         word = operands[0]
         path = scope.absolute(word.value)
+        if "CDPATH" in scope.variables and not word.value.startswith(("/", "./", "../", "~")):
+            path = ""
         scope.cwd = path if path and word.is_known and not word.is_glob else None
     return NO_FLOW
 
@@ -218,6 +220,10 @@ def _catted(call: "Call") -> Flow:
     return Flow(kind, has_secret=secret)
 
 
+_PICKERS = frozenset("jq yq awk gawk cut tr rev paste".split())
+"""Filters that give values of a file, and not the file."""
+
+
 def filtered(call: "Call") -> Flow:
     """A filter passes on names of files, and what was downloaded stays downloaded."""
     from takeback.guard.programs.network import is_secret
@@ -231,7 +237,8 @@ def filtered(call: "Call") -> Flow:
     elif call.stdin.kind == TEXT:
         kind = TEXT if call.name in {"tee", "head", "tail", "cat"} else DECODED
     else:
-        kind = FILE if operands and call.stdin.kind == NOTHING else HIDDEN
+        is_whole = call.stdin.kind == NOTHING and call.name not in _PICKERS
+        kind = FILE if operands and is_whole else HIDDEN
     text = call.stdin.text if kind == TEXT else ""
     return Flow(kind, text, call.stdin.paths, secret)
 

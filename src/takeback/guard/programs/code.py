@@ -15,7 +15,7 @@ from takeback.guard.findings import (
     Flow,
     Word,
 )  # fmt: skip
-from takeback.model.effects import DELETE, DESTRUCTIVE, IN_TREE, PROGRAM, READ
+from takeback.model.effects import DELETE, DESTRUCTIVE, IN_TREE, OVERWRITE, PROGRAM, READ
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -149,6 +149,8 @@ def interpreter(call: "Call") -> Flow:
     options = call.options(_VALUED.get(name, ""), stops=True)
     if options.has("--version", "-V", "-v", "--help", "-h") and not options.operands:
         return call.add(READ, call.name, "reads")
+    if options.has("-i") and call.stdin is not NO_FLOW and name in {"python", "node", "php"}:
+        _from_flow(call, name, call.stdin)
     module = options.last("-m") if name == "python" else None
     if module is not None:
         return _module(call, module)
@@ -160,12 +162,22 @@ def interpreter(call: "Call") -> Flow:
             return NO_FLOW
         for word in code:
             judge_code(call, name, word.value)
+            if name == "osascript":
+                _judge_script(call, word.value)
         return _output(call)
     if options.has("-EncodedCommand", "-enc"):
         return call.shell.hide(call.raw, "decodes-and-runs", f"{call.name}.decoded")
     word = options.operands[0] if options.operands else Word("-", flow=call.stdin)
     flow = call.stdin if word.value in {"-", "/dev/stdin"} else word.flow
     return _from_flow(call, name, flow) if flow is not None else _script(call, name, word)
+
+
+def _judge_script(call: "Call", text: str) -> None:
+    """AppleScript: what it tells other applications to send or to delete."""
+    if re.search(r"\bsend\b|\bpost\b|outgoing message", text):
+        call.publish("message", rule="osascript.send", code="sends")
+    elif re.search(r"\b(?:delete|empty|erase|shut down|restart)\b", text):
+        call.add(DESTRUCTIVE, "osascript.delete", "destroys")
 
 
 def _edits_in_place(call: "Call", code: "list[Word]", words: "list[Word]") -> bool:
@@ -274,6 +286,10 @@ _SENDS = re.compile(
     (?:requests|httpx|axios|session|client|http|got|superagent|ky)['")]*
       \.(?:post|put|patch|delete)\s*\(
     | smtplib | sendmail | \bmethod\s*[:=]\s*['"](?:POST|PUT|PATCH|DELETE)
+    | \.request\s*\(\s*['"](?:POST|PUT|PATCH|DELETE) | (?i:-method\s+['"]?(?:post|put|patch|delete))
+    | (?:LWP|HTTP::Tiny|Mojo|Faraday|HTTParty|RestClient|Guzzle).*(?:->|\.)
+      (?:post|put|patch|delete)\b
+    | (?<![.\w$>])mail\s*\(\s*['"$] | Send-MailMessage | CURLOPT_(?:POST|CUSTOMREQUEST)
     | Net::HTTP(?:\.|::)[Pp]ost | urlopen\([^)]*data\s*= | Request\([^)]*data\s*=
     | (?:boto3|stripe|twilio|nodemailer|slack_sdk|openai|sendgrid|paramiko|ftplib).*
       \.(?:create|send\w*|chat_\w+|put_\w+|delete_\w+|upload\w*|publish|exec_command|storbinary)\s*\(
@@ -304,6 +320,7 @@ def judge_code(call: "Call", name: str, code: str) -> None:
     _started(call, code)
     _sent(call, code)
     _deleted(call, code)
+    _written(call, code)
     call.add(PROGRAM, f"{call.name}.code", "runs-program")
 
 
@@ -350,6 +367,38 @@ def _sent(call: "Call", code: str) -> None:
             call.publish("request", host=host, rule=f"{call.name}.request", code="sends")
 
 
+_WRITES = re.compile(
+    r"""(?x)
+    (?:writeFileSync|writeFile|truncateSync|File\.write|file_put_contents|os\.truncate|truncate
+      |shutil\.move|os\.rename|os\.replace|renameSync|File\.rename|rename|IO\.write)\s*\(?\s*
+      (?P<first>"[^"]*"|'[^']*')
+    | \bopen\s*\(\s*(?P<opened>"[^"]*"|'[^']*')\s*,\s*(?:mode\s*=\s*)?["'][rb+]*[wx]
+    | Path\s*\(\s*(?P<path>"[^"]*"|'[^']*')\s*\)(?:\.expanduser\(\))?
+      \.(?:unlink|write_text|write_bytes|rmdir|rename|replace)\b
+    """,
+)
+
+
+def _written(call: "Call", code: str) -> None:
+    """Files outside the tree that code writes anew, moves or deletes, named by a literal."""
+    targets = []
+    for found in _WRITES.finditer(code):
+        text = _inner(found["first"] or found["opened"] or found["path"])
+        word = Word(text, text)
+        is_new = call.scope.is_temporary(call.scope.absolute(text)) or text.startswith("/dev/")
+        if text.startswith(("/", "~", "..")) and not is_new:
+            targets.append(call.scope.target(word, OVERWRITE))
+    lost = [each for each in targets if each.where != IN_TREE and not call.is_harmless(each)]
+    if lost:
+        call.add(DESTRUCTIVE, f"{call.name}.write", "overwrites", targets=lost)
+
+
+_HOMES = (
+    "expanduser", "homedir", "Path.home", "env.HOME", "environ['HOME", 'environ["HOME',
+    "Dir.home", "ENV['HOME", 'ENV["HOME', "$ENV{HOME", "getenv('HOME", 'getenv("HOME',
+)  # fmt: skip
+
+
 def _deleted(call: "Call", code: str) -> None:
     targets = []
     for found in _DELETES.finditer(code):
@@ -357,7 +406,7 @@ def _deleted(call: "Call", code: str) -> None:
         string = _STRING.match(rest)
         if string is not None:
             word = Word(_inner(string[0]), _inner(string[0]))
-        elif "expanduser" in rest[:40] or "homedir" in rest[:40] or "Path.home" in rest[:40]:
+        elif any(mark in rest[:40] for mark in _HOMES):
             word = Word("~")
         else:
             continue

@@ -32,11 +32,19 @@ def psql(call: "Call") -> Flow:
     if options.has("-l", "--list", "--version", "-V", "--help", "-?"):
         return call.add(READ, call.name, "reads")
     host = _postgres_host(call, options)
-    texts = [word.value for word in options.all("-c", "--command")]
+    texts = [_with_variables(word.value, options) for word in options.all("-c", "--command")]
     _run_meta(call, texts)
     if f"{host or 'localhost'}/{_database_name(options)}" in call.shell.rules.held:
         host = HELD
     return _statements(call, options, texts, ("-f", "--file"), host, "postgres")
+
+
+def _with_variables(text: str, options: "Options") -> str:
+    """A statement with the variables that `-v` gives it."""
+    for word in options.all("-v", "--set", "--variable"):
+        name, _, value = word.value.partition("=")
+        text = text.replace(f":{name}", value)
+    return text
 
 
 def _database_name(options: "Options") -> str:
@@ -94,12 +102,13 @@ def mysql(call: "Call") -> Flow:
 
 def sqlite(call: "Call") -> Flow:
     """`sqlite3 FILE STATEMENT`: a file of the tree is covered like every other."""
-    options = call.options("-cmd -init -separator -nullvalue")
+    options = call.options("-cmd -init -separator -nullvalue -c -s -f")
     words = options.operands
-    if options.has("-version", "--version", "-help") or not words:
+    if options.has("-version", "--version", "-help") or not (words or options.given):
         return call.add(READ, call.name, "reads")
+    words = words or [Word(":memory:")]
     path = call.scope.absolute(words[0].value)
-    texts = [word.value for word in (*words[1:], *options.all("-cmd"))]
+    texts = [word.value for word in (*words[1:], *options.all("-cmd", "-c", "-s"))]
     texts += [call.stdin.text] if call.stdin.kind == TEXT and not texts else []
     if not texts:
         return call.add(PROGRAM, call.name, "runs-program")
@@ -120,17 +129,31 @@ def _sqlite_statements(call: "Call", file: Word, path: str, texts: "list[str]") 
         return call.shell.hide(call.raw, "unparsed", "sql.unparsed")
     if path in call.shell.rules.held:
         return call.add(TRANSACTIONAL, "sql.held", "in-database", kind=kind)
+    attached = [
+        call.scope.target(Word(name), OVERWRITE)
+        for name in re.findall(
+            r"(?i)\battach\s+(?:database\s+)?['\"]([^'\"]+)['\"]", "\n".join(texts)
+        )
+        if name != ":memory:"
+    ]
+    opened = re.findall(r"(?m)^\s*\.open\s+(?:--?\w+\s+)*['\"]?([^'\"\s]+)", "\n".join(texts))
+    attached += [call.scope.target(Word(name), OVERWRITE) for name in opened]
+    if in_memory and attached:
+        return call.add_targets(attached, "writes-rows", rule="sql.write")
     if in_memory:
         return call.add(LOCAL, "sql.write", "writes-rows", kind=kind)
-    target = call.scope.target(file, OVERWRITE)
-    return call.add_targets([target], "writes-rows", rule="sql.write")
+    return call.add_targets(
+        [call.scope.target(file, OVERWRITE), *attached], "writes-rows", rule="sql.write"
+    )
 
 
 def _shell_commands(call: "Call", texts: "list[str]") -> None:
     for text in texts:
         for found in re.finditer(r"(?m)^\s*\.(?:shell|system)\s+(.+)$", text):
             call.run_text(found[1])
-        for found in re.finditer(r"(?m)^\s*\.(?:output|once|backup|save)\s+(\S+)$", text):
+        for found in re.finditer(r"(?m)^\s*\.(?:output|once)\s+['\"]?\|\s*(.+)$", text):
+            call.run_text(found[1].rstrip("'\""))
+        for found in re.finditer(r"(?m)^\s*\.(?:output|once|backup|save)\s+([^|\s]\S*)$", text):
             from takeback.guard.programs.files import overwrite
 
             overwrite(call, [Word(found[1])])
@@ -141,10 +164,17 @@ def _statements(
     dialect: str,
 ) -> Flow:  # fmt: skip
     for word in options.all(*file_flags) if file_flags else ():
+        if word.value in {"-", "/dev/stdin"}:
+            if call.stdin.kind != TEXT:
+                _piped(call, host)
+                continue
+            texts.append(call.stdin.text)
+            _run_meta(call, [call.stdin.text])
+            continue
         flow = word.flow or call.scope.written.get(call.scope.absolute(word.value))
         if flow is not None and flow.kind == TEXT:
             texts.append(flow.text)
-        elif word.value != "-":
+        else:
             _script(call, host)
     if not texts and not (file_flags and options.has(*file_flags)):
         if call.stdin.kind == TEXT:
@@ -227,7 +257,7 @@ def mongo(call: "Call") -> Flow:
     code = "\n".join(texts)
     if not code:
         return _piped(call, host)
-    if UNKNOWN in code.strip()[:1]:
+    if UNKNOWN in code.strip()[:1] or re.search(r"\]\s*\(|\beval\(|Function\(", code):
         return call.shell.hide(call.raw, "eval", "mongo.hidden")
     if not _MONGO_WRITES.search(code) and not _MONGO_DESTROYS.search(code):
         return call.add(READ, "mongo.read", "queries")
@@ -256,8 +286,20 @@ _REDIS_DESTROYS = frozenset(
 )
 
 
+def _called(words: "list[str]") -> "list[str] | None":
+    """The commands that a script for redis calls; None if it makes their names up."""
+    script = words[1] if len(words) > 1 else UNKNOWN
+    calls = len(re.findall(r"redis\.p?call", script))
+    named = re.findall(r"redis\.p?call\s*\(\s*['\"](\w+)['\"]\s*[,)]", script)
+    if UNKNOWN in script or len(named) < calls or "loadstring" in script:
+        return None
+    return [each.lower() for each in named]
+
+
 def redis(call: "Call") -> Flow:
-    options = call.options("-h -p -a -n -u -s --user --pass -r -i", stops=True)
+    options = call.options(
+        "-h -p -a -n -u -s --user --pass -r -i --pattern --type --eval", stops=True
+    )
     given = options.last("-h")
     host = _host(given.value) if given is not None else HERE
     url = options.last("-u")
@@ -267,18 +309,36 @@ def redis(call: "Call") -> Flow:
     words = [word.value for word in options.operands]
     if not words and call.stdin.kind == TEXT:
         words = call.stdin.text.split()
-    if not words:
-        return call.add(
-            PROGRAM if not options.has("--scan", "--stat", "--bigkeys") else READ, call.name
-        )
+    if options.has("--eval"):
+        return _script(call, host)
+    if not words or options.has(*_REDIS_SHOWS):
+        return call.add(READ if options.has(*_REDIS_SHOWS) else PROGRAM, call.name)
+    return _redis_command(call, words, host)
+
+
+_REDIS_SHOWS = ("--scan", "--bigkeys", "--stat", "--memkeys", "--hotkeys", "--latency")
+
+
+def _redis_command(call: "Call", words: "list[str]", host: str) -> Flow:
     verb = words[0].lower()
+    if verb in {"eval", "evalsha", "fcall"}:
+        called = _called(words) if verb == "eval" else None
+        if called is None:
+            return call.shell.hide(call.raw, "eval", "redis.eval")
+        verb = next((each for each in called if each in _REDIS_DESTROYS), "") or next(
+            (each for each in called if each not in _REDIS_READS), "get"
+        )
     if verb in _REDIS_READS and words[1:2] not in (["set"], ["SET"], ["kill"]):
         return call.add(READ, "redis.read", "queries")
     if host:
         return call.publish(
             "database", call.raw, _shown(host), rule=f"redis.{verb}", code="changes-database"
         )
-    destroys = verb in _REDIS_DESTROYS or UNKNOWN in verb
+    destroys = (
+        verb in _REDIS_DESTROYS
+        or verb in {"config", "module", "debug", "replicaof"}
+        or UNKNOWN in verb
+    )
     return call.add(DESTRUCTIVE if destroys else LOCAL, f"redis.{verb}",
                     "destroys-rows" if destroys else "writes-rows")  # fmt: skip
 

@@ -1,5 +1,6 @@
 """Programs that delete, overwrite, move and search files, and redirections."""
 
+from takeback.guard.call import parse
 from takeback.guard.findings import FILE, NO_FLOW, NOTHING, TEXT, UNKNOWN, Flow, Word
 from takeback.guard.programs import builtins
 from takeback.model.effects import (
@@ -13,6 +14,7 @@ from takeback.model.effects import (
     MOVE,
     OUTSIDE,
     OVERWRITE,
+    PROGRAM,
     READ,
     TRUNCATE,
     WHOLE_GIT,
@@ -31,7 +33,13 @@ def judge_redirect(call: "Call", word: Word, *, is_append: bool) -> None:
     """`> file` empties what is there; `>> file` loses nothing."""
     path = call.scope.absolute(word.value)
     if path.startswith(("/dev/tcp/", "/dev/udp/")):
-        call.publish("request", host=path.split("/")[3], rule="shell.socket")
+        from takeback.guard.programs.network import is_local_host
+
+        host = path.split("/")[3]
+        if is_local_host(host):
+            call.add(PROGRAM, "shell.socket", "sends-local", host=host)
+        else:
+            call.publish("request", host=host, rule="shell.socket")
     elif is_append:
         _append(call, word)
     elif path.startswith("/dev/"):
@@ -391,17 +399,22 @@ def _found_run(call: "Call", words: "list[Word]", patterns: "list[Word]") -> Non
     call.run(made, NO_FLOW)
 
 
+_FD = "-d -t -e -E -c -j -S -o --type --extension --exclude --max-depth --size --owner --color"
+
+
 def find_fast(call: "Call") -> Flow:
     """`fd`: reads, unless it runs a command for what it finds."""
     texts = call.texts
     for at, text in enumerate(texts):
         if text in {"-x", "-X", "--exec", "--exec-batch"}:
-            folders = [word.value for word in call.args[:at] if not word.value.startswith("-")][1:]
-            found = Word(f"{folders[0] if folders else '.'}/*", is_glob=True)
+            before = parse(call.args[:at], _FD)
+            folders = [word.value for word in before.operands][1:]
+            folders += [word.value for word in before.all("--search-path", "--base-directory")]
+            given = [Word(f"{each}/*", is_glob=True) for each in folders or ["."]]
             rest = call.args[at + 1 :]
-            words = [found if word.value in {"{}", "{/}"} else word for word in rest]
+            words = [each for word in rest for each in (given if word.value == "{}" else [word])]
             if "{}" not in texts[at + 1 :]:
-                words.append(found)
+                words += given
             return call.run(words, NO_FLOW)
     call.add(READ, "fd", "reads")
     return builtins.flow_of(call)
@@ -468,11 +481,17 @@ def archive(call: "Call") -> Flow:
     texts = call.texts
     first = texts[0] if texts else ""
     mode = first if not first.startswith("--") else ""
-    if "x" in mode or options.has("--extract", "--get"):
+    if "x" in mode or options.has("-x", "--extract", "--get"):
+        if "P" in mode or options.has("-P", "--absolute-names"):
+            return call.add_targets(
+                [call.scope.target(Word(UNKNOWN, "(in the archive)"), OVERWRITE)], "overwrites"
+            )
         into = options.last("-C", "--directory") or _after(call.args, "C") or Word(".")
-        return _unpack(call, into)
-    if "c" in mode or options.has("--create"):
+        return _unpack(call, into, overwrites=options.has("--overwrite"))
+    if "c" in mode or options.has("-c", "--create"):
         end = options.last("-f", "--file") or _archive_name(call.args)
+        if options.has("--remove-files"):
+            _archived(call, options.operands)
         if end is not None and end.value != "-":
             return overwrite(call, [end])
         call.add(READ, "tar", "reads")
@@ -480,6 +499,12 @@ def archive(call: "Call") -> Flow:
     if options.has("--delete", "-r", "-u", "--append", "--update"):
         return call.add(INSIDE, "tar", "changes-files")
     return call.add(READ, "tar", "reads")
+
+
+def _archived(call: "Call", words: "Sequence[Word]") -> None:
+    """Files that are deleted once they are in an archive."""
+    targets = [call.scope.target(word, DELETE, is_recursive=True) for word in words]
+    call.add_targets(targets, "deletes", rule=f"{call.name}.remove")
 
 
 def _after(args: "list[Word]", letter: str) -> "Word | None":
@@ -496,14 +521,14 @@ def _archive_name(args: "list[Word]") -> "Word | None":
     return None
 
 
-def _unpack(call: "Call", into: Word) -> Flow:
+def _unpack(call: "Call", into: Word, *, overwrites: bool = False) -> Flow:
     path = call.scope.absolute(into.value)
     where = call.scope.where(path)
     if where == IN_TREE:
         return call.add(INSIDE, call.name, "changes-files")
     if call.scope.is_temporary(path) or call.scope.is_made(path) or path.startswith("/tmp"):  # noqa: S108
         return call.add(LOCAL, call.name, "writes-temporary")
-    if where == IN_GIT or path in {"/", "/etc", "/usr", call.scope.home}:
+    if overwrites or where == IN_GIT or path in {"", "/", "/etc", "/usr", call.scope.home}:
         return call.add_targets([call.scope.target(into, OVERWRITE)], "overwrites")
     return call.add(LOCAL, call.name, "changes-machine")
 
@@ -512,7 +537,22 @@ def unzip(call: "Call") -> Flow:
     options = call.options("-d -x -P")
     if options.has("-l", "-t", "-v", "-Z"):
         return call.add(READ, "unzip", "reads")
-    return _unpack(call, options.last("-d") or Word("."))
+    return _unpack(call, options.last("-d") or Word("."), overwrites=options.has("-o"))
+
+
+def pack(call: "Call") -> Flow:
+    """`7z`: its first word says what it does, and `-oFOLDER` where."""
+    verb = call.texts[0] if call.texts else ""
+    if verb in {"l", "t", "i", "h", "b", ""}:
+        return call.add(READ, call.name, "reads")
+    if verb in {"x", "e"}:
+        into = next((word for word in call.args if word.value.startswith("-o")), Word("-o."))
+        overwrites = bool({"-y", "-aoa"} & set(call.texts))
+        return _unpack(call, into.replace(value=into.value[2:]), overwrites=overwrites)
+    ends = [word for word in call.args[1:] if not word.value.startswith("-")]
+    if "-sdel" in call.texts:
+        _archived(call, ends[1:])
+    return overwrite(call, ends[:1])
 
 
 def compress(call: "Call") -> Flow:
@@ -522,7 +562,9 @@ def compress(call: "Call") -> Flow:
     if runs is not None:
         call.run_text(runs.value)
         call.shell.hide(call.raw, "hidden", "zip.run")
-    words = options.operands[:1] if call.name in {"zip", "7z"} else options.operands
+    words = options.operands[:1] if call.name == "zip" else options.operands
+    if call.name == "zip" and options.has("-m", "--move"):
+        _archived(call, options.operands[1:])
     if options.has("-c", "--stdout", "-l", "-t") or not words:
         call.add(READ, call.name, "reads")
         return builtins.flow_of(call)
@@ -553,5 +595,6 @@ JUDGES: "dict[str, Callable[[Call], Flow]]" = {
     "bsdtar": archive,
     "gtar": archive,
     "unzip": unzip,
+    **dict.fromkeys(("7z", "7za", "7zz", "7zr"), pack),
     **dict.fromkeys(("zip", "gzip", "bzip2", "xz", "zstd", "gunzip", "bunzip2", "unxz"), compress),
 }

@@ -54,7 +54,9 @@ def git(call: "Call") -> Flow:
     return _command(call, sub.value)
 
 
-_RUNNERS = ("--upload-pack", "--receive-pack", "--exec", "--open-files-in-pager", "--extcmd")
+_RUNNERS = ("--upload-pack", "--receive-pack", "--exec", "--open-files-in-pager", "--extcmd",
+            "-O")  # fmt: skip
+_VALUED_RUNNERS = {"difftool": "-x --extcmd", "grep": "-O"}
 _WRITERS = {"diff": "--output", "log": "--output", "show": "--output", "archive": "-o --output",
             "format-patch": "-o --output-directory --output"}  # fmt: skip
 
@@ -63,7 +65,7 @@ def _run_by_options(call: "Call", sub: str) -> None:
     """Options that make git run a command, or write a file that they name."""
     from takeback.guard.programs.files import overwrite
 
-    valued = f"{_WRITERS.get(sub, '')} {'-x --extcmd' if sub == 'difftool' else ''}"
+    valued = f"{_WRITERS.get(sub, '')} {_VALUED_RUNNERS.get(sub, '')}"
     options = call.options(valued)
     for word in options.all(*_RUNNERS, *(("-x",) if sub == "difftool" else ())):
         if word.value and sub != "rebase":

@@ -62,10 +62,11 @@ _VALUED = {
     "toybox": "", "coproc": "", "unbuffer": "", "faketime": "", "eatmydata": "", "fakeroot": "",
     "gosu": "", "tsocks": "", "proxychains": "", "proxychains4": "", "sem": "-j", "env-cmd": "-f",
     "then": "", "not": "", "!": "", "cross-env": "", "dbus-run-session": "", "xvfb-run": "-s -n",
-    "ssh-agent": "-a -t", "direnv": "", "rtk": "", "arch": "", "valgrind": "", "perf": "-o -e",
-    "hyperfine": "-w -r -m -n -p", "aws-vault": "", "op": "", "doppler": "-p -c",
+    "ssh-agent": "-a -t", "direnv": "", "rtk": "", "arch": "", "valgrind": "",
+    "pkexec": "--user",
+    "hyperfine": "-w -r -m -n -p", "chrt": "", "numactl": "-N -m -C", "cpulimit": "-l -p",
 }  # fmt: skip
-_SKIPS = {"timeout": 1, "gtimeout": 1, "chroot": 1, "flock": 1, "taskset": 1, "gosu": 1,
+_SKIPS = {"timeout": 1, "chrt": 1, "gtimeout": 1, "chroot": 1, "flock": 1, "taskset": 1, "gosu": 1,
           "faketime": 1, "prlimit": 0}  # fmt: skip
 
 
@@ -98,6 +99,22 @@ def start(call: "Call") -> Flow:
     return call.run(words)
 
 
+def with_secrets(call: "Call") -> Flow:
+    """Programs that hold secrets, and of which `run` or `exec` starts a command."""
+    if call.texts[:1] not in (["run"], ["exec"]):
+        return _own(call)
+    texts = call.texts
+    words = call.args[texts.index("--") + 1 :] if "--" in texts else call.args[1:]
+    return call.run(words) if words else call.add(PROGRAM, call.name)
+
+
+def new_shell(call: "Call") -> Flow:
+    """`newgrp GROUP`: a shell that reads commands."""
+    from takeback.guard.programs import code
+
+    return code.run_flow(call, call.stdin)
+
+
 def _run_texts(call: "Call", words: "list[Word]") -> Flow:
     if call.name == "hyperfine":
         for word in words:
@@ -114,6 +131,8 @@ def _run_known(call: "Call", text: str) -> Flow:
 
 def environment(call: "Call") -> Flow:
     """`env`: variables, options, and a command; alone it shows the environment."""
+    from takeback.guard.programs import registry
+
     options = call.options("-u -C -S --unset --chdir --split-string", stops=True)
     for text in options.all("-S", "--split-string"):
         rest = " ".join(word.raw or word.value for word in options.operands)
@@ -127,6 +146,7 @@ def environment(call: "Call") -> Flow:
         name, _, value = words.pop(0).value.partition("=")
         if name in {"LD_PRELOAD", "BASH_ENV", "LD_LIBRARY_PATH"}:
             call.shell.hide(call.raw, "loads-code", "shell.variable")
+        registry.judge_named(call.shell, call.scope, name, Word(value), call.raw)
         call.scope = call.scope.copy()
         call.scope.variables[name] = (Word(value),)
     if not words:
@@ -191,7 +211,23 @@ def switch_user(call: "Call") -> Flow:
     command = options.last("-c", "--command")
     if command is None:
         return call.add(PROGRAM, call.name)
+    if call.name == "su" and {"-", "-l", "--login"} & set(call.texts):
+        call.scope = call.scope.copy()
+        call.scope.cwd = None  # it runs in the other user's home folder
     return _run_known(call, command.value)
+
+
+def profile(call: "Call") -> Flow:
+    """`perf stat COMMAND`, `perf record -- COMMAND`; its reports only read."""
+    from takeback.guard.call import parse
+
+    if call.texts[:1] not in (["stat"], ["record"], ["trace"], ["mem"], ["lock"], ["sched"]):
+        return call.add(READ, "perf", "reads")
+    valued = "-o -e -p -F -C -r -g -D -I -a --output --event --call-graph --delay --repeat"
+    words = parse(call.args[1:], valued.replace(" -g", "").replace(" -a", ""), stops=True).operands
+    while words and words[0].value in {"record", "--"}:
+        words = words[1:]
+    return call.run(words) if words else call.add(READ, "perf", "reads")
 
 
 def later(call: "Call") -> Flow:
@@ -249,7 +285,6 @@ _RUNNERS = {
     "devbox": ("run", ""),
     "nix": ("run develop shell", "-c --command"),
     "infisical": ("run", "--env"),
-    "wp": ("", "--path --url"),
 }
 
 
@@ -274,11 +309,17 @@ def run_package(call: "Call") -> Flow:
     name = words[0].value.rpartition("/")[2].partition("@")[0] or words[0].value
     if name in registry.JUDGES or name in knowledge.programs() or words[0].value == "--":
         return call.run([words[0].replace(value=name), *words[1:]])
-    return call.add(PROGRAM, f"{call.name}.run", "runs-program")
+    call.add(PROGRAM, f"{call.name}.run", "runs-program")
+    if subs != "run":  # what it fetches is not of the project, so its words say what it does
+        knowledge.judge_by_words(call, name, [word.value for word in words[1:]])
+    return HIDDEN_FLOW
 
 
 def _own(call: "Call") -> Flow:
     from takeback.guard import knowledge
+
+    if "build" in call.texts[:3] and "--secret" in " ".join(call.texts):
+        return call.add(PROGRAM, f"{call.name}.build", "runs-program")
 
     program = knowledge.programs().get(call.name)
     if program is None:
@@ -342,6 +383,7 @@ def _is_elsewhere(call: "Call") -> bool:
 def run_in_container(call: "Call") -> Flow:
     """`docker exec NAME COMMAND`, `docker compose exec SERVICE COMMAND`, `docker run IMAGE`."""
     from takeback.guard.call import parse
+    from takeback.guard.programs import hidden
 
     options = call.options(
         "-H --host --context -c -f --file -p --project-name --env-file", stops=True
@@ -367,6 +409,9 @@ def run_in_container(call: "Call") -> Flow:
     if first == "run":
         is_server = inner.has("-d", "--detach") and len(inner.operands) < 2
         call.add(LOCAL if is_server else PROGRAM, "docker.run", "runs-program")
+        words = inner.operands[1:]
+        if words and hidden.is_program(words[0].value):
+            run_elsewhere(call, words, rule="docker.run", is_remote=False)
         return HIDDEN_FLOW
     if len(inner.operands) < 2:
         return call.add(PROGRAM, "docker.exec", "runs-program")
@@ -398,6 +443,10 @@ def run_in_cluster(call: "Call") -> Flow:
 
         return overwrite(call, [words[2]], rule="kubectl.cp")
     given = _own(call)
+    if words and words[0].value == "scale" and "--replicas=0" in call.texts:
+        call.findings = [
+            each.at_least(IRREVERSIBLE, each.rule, each.reason) for each in call.findings
+        ]
     if is_local:
         verb = words[0].value if words else ""
         call.findings = [_on_this_machine(each, verb) for each in call.findings]
@@ -417,6 +466,9 @@ JUDGES: "dict[str, Callable[[Call], Flow]]" = {
     **dict.fromkeys(_VALUED, start),
     "env": environment,
     "xargs": collect,
+    "perf": profile,
+    "newgrp": new_shell,
+    **dict.fromkeys(("op", "doppler", "aws-vault"), with_secrets),
     "parallel": parallel,
     "su": switch_user,
     "script": switch_user,

@@ -50,6 +50,7 @@ _LOCAL = re.compile(
 )
 _VALUES = {
     "curl": (
+        "--req --requ --reque --reques "
         "-X -d -H -o -u -A -b -c -e -F -T -w -m -K -x -C -D -E -r -y -Y -z -P -Q --request --data "
         "--data-raw "
         "--data-binary --data-urlencode --data-ascii --json --form --form-string --header --output "
@@ -203,6 +204,9 @@ def curl(call: "Call") -> Flow:
         return call.add(READ, "curl", "reads")
     if options.has("--mail-rcpt", "--mail-from") or any(url.startswith("smtp") for url in urls):
         return call.publish("message", host=host_in(urls), rule="curl.mail")
+    talks = [url for url in urls if url.startswith(_TALKS) and not is_local_host(_host_of(url))]
+    if talks:
+        return call.publish("request", host=host_in(talks), rule="curl.talk", code="sends")
     method = _curl_method(options)
     for word in options.all("-o", "--output"):
         _download_to(call, word)
@@ -221,8 +225,12 @@ def curl(call: "Call") -> Flow:
     return NO_FLOW if kept else Flow(DOWNLOAD, has_secret=secret)
 
 
+_TALKS = ("telnet:", "gopher:", "dict:", "mqtt:", "smb:", "imap", "pop3", "ldap")
+"""Addresses at which curl sends what it is given, whatever its method."""
+
+
 def _curl_method(options: "Options") -> str:
-    given = options.last("-X", "--request")
+    given = options.last("-X", "--request", "--req", "--requ", "--reque", "--reques")
     if given is not None:
         return given.value.lower()
     if options.has("-I", "--head"):
@@ -311,7 +319,8 @@ def httpie(call: "Call") -> Flow:
         "-a --auth -o --output --session --timeout --verify --cert -A --auth-type"
     )
     words = [word.value for word in options.operands]
-    method = words[0] if words and re.fullmatch(r"[A-Z]{3,8}", words[0]) else ""
+    is_method = re.compile(r"[A-Z]{3,8}|(?i:get|post|put|patch|delete|head|options)")
+    method = words[0] if words and is_method.fullmatch(words[0]) else ""
     rest = words[1:] if method else words
     if not rest:
         return call.add(READ, call.name, "reads")
@@ -348,6 +357,8 @@ def ssh(call: "Call") -> Flow:
     host = options.operands[0].value.rpartition("@")[2]
     words = options.operands[1:]
     if is_local_host(host):
+        call.scope = call.scope.copy()
+        call.scope.cwd = call.scope.home or None
         return call.run_text(" ".join(word.value for word in words)) if words else call.add(PROGRAM)
     text = " ".join(word.value for word in words)
     if not words and call.stdin.kind == TEXT:
@@ -445,6 +456,23 @@ def netcat(call: "Call") -> Flow:
     return Flow(DOWNLOAD)
 
 
+def tls(call: "Call") -> Flow:
+    """`openssl s_client`: what comes through the pipe is sent; everything else is in the file."""
+    from takeback.guard import knowledge
+
+    talks = "s_client" in call.texts[:1] and call.stdin.kind != NOTHING
+    is_silent = call.stdin.kind == TEXT and call.stdin.text.strip() in {"", "Q", "QUIT", "quit"}
+    if talks and not is_silent and "/dev/null" not in call.raw:
+        found = call.options("-connect -servername -host").last("-connect", "-host")
+        host = _host_of(found.value) if found is not None else ""
+        if not is_local_host(host):
+            return call.publish("request", host=host, rule="openssl.s_client", code="sends")
+    knowledge.judge(call, knowledge.programs()["openssl"])
+    from takeback.guard.programs.builtins import flow_of
+
+    return flow_of(call)
+
+
 def socat(call: "Call") -> Flow:
     if any(re.search(r"exec:|system:|shell:", text, re.IGNORECASE) for text in call.texts):
         return call.shell.hide(call.raw, "hidden", "socat.exec")
@@ -486,8 +514,6 @@ def cloud_storage(call: "Call") -> Flow:
     ends = [text for text in texts if "://" in text or text.startswith(("s3:", "gs:"))]
     if copies and ends and words and words[-1].value not in ends:
         return overwrite(call, [words[-1]])
-    if call.name == "aws" and any(text.startswith("http://localhost") for text in call.texts):
-        return call.add(LOCAL, "aws.local", "sends-local")
     return knowledge.judge(call, knowledge.programs()[call.name])
 
 
@@ -515,6 +541,7 @@ JUDGES: "dict[str, Callable[[Call], Flow]]" = {
     "netcat": netcat,
     "telnet": netcat,
     "socat": socat,
+    "openssl": tls,
     "gh": api_of_host,
     "glab": api_of_host,
     "aws": cloud_storage,

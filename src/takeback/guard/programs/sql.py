@@ -14,13 +14,20 @@ _WRITES = re.compile(
     r"|exec|execute|copy|pg_terminate_backend|pg_read_file|lo_unlink|dblink\w*|setval|nextval)\b"
 )
 
+_DYNAMIC = re.compile(
+    r"(?is)\bdo\b.*(?:\$\w*\$|').*\bexecute\b(?!\s+(?:function|procedure)\b).*(?:\|\||format\s*\(|chr\s*\()"
+    r"|\bprepare\s+\w+\s+from\s+(?:@|concat)|\bexec(?:ute)?\s*\(\s*@|\bexecute\s+immediate\b"
+    r"|\bsp_executesql\b|\\gexec\b"
+)
+"""Statements that are put together while they run."""
+
 
 def classify(text: str, dialect: str) -> "tuple[str, str]":
     """The gravest class of some statements, and the verb that decided: on this machine."""
     # MySQL carries out what stands in a comment of this kind.
     plain = re.sub(r"/\*!\d*(.*?)\*/", r" \1 ", _without_meta(text), flags=re.DOTALL)
-    if not plain.strip():
-        return READ, "read"
+    if _DYNAMIC.search(text) or not plain.strip():
+        return (OPAQUE, "unparsed") if plain.strip() else (READ, "read")
     first = _verb(plain)
     if first in _LOSES:
         return DESTRUCTIVE, first  # nothing that follows can be graver

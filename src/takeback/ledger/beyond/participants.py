@@ -114,6 +114,15 @@ class Tokens(Group):
         """All tokens of all lines, the oldest first."""
         return [TokenRow(*row) for row in self._reader.rows(_TOKEN + "ORDER BY number")]
 
+    def count(self) -> int:
+        """How many states were captured."""
+        return int(self._reader.value("SELECT count(*) FROM tokens WHERE token <> ''"))
+
+    def objects(self) -> "set[bytes]":
+        """The ids of the objects of all captures."""
+        query = "SELECT object FROM needs WHERE event IN (SELECT source FROM tokens)"
+        return set(self._reader.column(query))
+
     def moves_of(self, restore: int) -> "list[MoveRow]":
         """What a restore does beside files."""
         rows = self._reader.rows(_MOVE + "WHERE m.restore = ? ORDER BY m.name", (restore,))
