@@ -2,13 +2,16 @@
 
 import os
 import shutil
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+import takeback
 from destroyed import Place
 from takeback.disk import operations
+from takeback.effects import rescue
 from takeback.effects.saved import care, targets
 from takeback.model import effects, reasons
 from takeback.model.effects import OVERWRITE, Judgement, Target
@@ -223,3 +226,77 @@ def test_a_list_that_was_not_finished_goes(place: Place) -> None:
     with work.held():
         care.sweep(work)
     assert (draft.exists(), place.held()) == (False, before)
+
+
+def test_a_list_that_the_ledger_does_not_know_costs_nothing(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Writing the new list and recording it are two steps; nothing is lost between them."""
+    note, other = place.around / "note", place.around / "other"
+    note.write_bytes(b"note")
+    other.write_bytes(b"other")
+
+    def fail(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr("takeback.effects.rescue.note", fail)
+        place.run(note.unlink, note, other)
+    assert len(list((place.store / "rescue").glob("*.old"))) == 1
+    work = place.project.workspace
+    with work.held():
+        care.sweep(work)
+    assert not list((place.store / "rescue").glob("*.old"))
+    place.undo()
+    assert note.read_bytes() == b"note"
+    assert other.stat().st_nlink == 1
+
+
+def test_what_an_agent_destroyed_before_it_died_comes_back(place: Place) -> None:
+    """Nobody reported the end of the command, and one of the files is still there."""
+    note, other = place.around / "note", place.around / "other"
+    for each in (note, other):
+        each.write_bytes(b"text")
+    place.project.checkpoint()
+    child = os.fork()
+    if child == 0:
+        try:
+            _die_after(place, note, other)
+        finally:
+            os._exit(1)
+    assert os.waitpid(child, 0)[1] == signal.SIGKILL
+    with takeback.open(place.tree, home=place.box.home) as project:
+        project.undo(yes=True)
+    assert note.read_bytes() == b"text"
+    assert other.stat().st_nlink == 1
+
+
+def _die_after(place: Place, *paths: Path) -> None:
+    targets = tuple(Target(os.fsencode(each), effects.DELETE) for each in paths)
+    judged = Judgement(effects.DESTRUCTIVE, "test", Reason("test"), targets=targets)
+    with (
+        takeback.open(place.tree, home=place.box.home) as project,
+        project.session(agent="test") as session,
+        session.turn("destroy") as turn,
+        turn.step("Bash", {"command": "rm"}, kind="shell") as step,
+    ):
+        work = project.workspace
+        with work.held():
+            rescue.before(work, step.id, judged)
+        paths[0].unlink()
+        os.kill(os.getpid(), signal.SIGKILL)
+
+
+def test_on_a_full_disk_the_newest_rescue_stays(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else what is destroyed there could never be taken back; older ones yield."""
+    monkeypatch.setattr(care, "_is_full", lambda _: True)
+    for name in ("one", "two"):
+        path = place.around / name
+        path.write_text(name)
+        place.run(path.unlink, path)
+    rows = place.project.workspace.ledger.rescues.there()
+    assert [row.tops for row in rows] == [(os.fsencode(place.around / "two"),)]
+    place.undo()
+    assert (place.around / "two").read_text() == "two"

@@ -182,7 +182,7 @@ def _settle(work: "Workspace", rows: "Sequence[RescueRow]") -> None:
     if rows:
         from takeback.effects.saved import care
 
-        care.give_way(work)
+        care.give_way(work, {row.id for row in rows})
 
 
 def _left(row: "RescueRow", listing: Listing) -> "list[Held]":
@@ -232,6 +232,7 @@ def keep_only(
     work: "Workspace", row: "RescueRow", listing: Listing, left: "Sequence[Held]"
 ) -> None:
     """Record what a rescue still holds, then remove the rest of it."""
+    area.forget_old(work.store, row)
     kept = {each.name for each in left}
     rest = Listing(listing.tops, tuple(left), listing.git if left else ())
     said: dict[str, Json] = {"rescue": row.id, "left": len(left), "tops": _tops(rest)}
@@ -244,6 +245,7 @@ def keep_only(
         area.empty(row.areas, row.id)
         area.forget_list(work.store, row.id)
         return
+    area.forget_old(work.store, row.replace(digest=str(said["list"])))
     for each in listing.held:
         if each.kind == REGULAR and each.name not in kept:
             area.discard(path_of(row, each))

@@ -231,7 +231,6 @@ class Restorer(SafePoints):
         again: "frozenset[bytes]" = frozenset(),
         modes: "Mapping[bytes, int] | None" = None,
     ) -> "CheckpointRow":
-        settle(self._work)
         at = self._looked = time.time_ns()
         dead, late = self.dead_sessions(at), self.late_turns()
         request = Request(
@@ -248,6 +247,7 @@ class Restorer(SafePoints):
         seen = self._work.checkpoint_if_changed(request)
         self.close_dead_sessions(dead, seen, at)
         self.end_late_turns(late, seen, at)
+        settle(self._work)  # also of a command whose agent died
         return self._row(seen)
 
     def _planned(

@@ -1,6 +1,7 @@
 """Where rescued files lie: folders of ours on the disk of what was saved, and a list in the store.
 
-    STORE/rescue/ID.list               what a rescue holds: one line of JSON
+    STORE/rescue/ID.list               what a rescue holds: one line of JSON; for a moment also the
+                                       one before, ID.list.old
     STORE/rescue/ID/NUMBER             its files, if the store is on their disk; also copies
     BESIDE/.takeback-rescue-PROJECT/ID/NUMBER   else: 0700, and never in what is destroyed
 
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
 LIMIT, COPY_LIMIT = 20_000_000_000, 1_000_000_000
 """Bytes: of all areas, and of what one command may have copied. Links cost nothing at first."""
 _LIST = b".list"
+_OLD = b".old"
 _IGNORE = b"/.gitignore"
 _LONGEST = 1 << 28
 _CHUNK = 1 << 20
@@ -142,17 +144,41 @@ def _list_path(store: "Store", id: str) -> bytes:
 
 
 def write(store: "Store", id: str, listing: Listing) -> str:
-    """Make the list of a rescue durable; its hash."""
-    data = listing.encode()
+    """Make the list of a rescue durable; its hash. The one before stays until `forget_old`."""
+    data, path = listing.encode(), _list_path(store, id)
     require(in_store(store))
-    home.replace_file(_list_path(store, id), data, durable=True)
+    if os.path.lexists(path):
+        before = home.read_small(path, limit=_LONGEST)
+        home.replace_file(path + _OLD, before, durable=True)
+    home.replace_file(path, data, durable=True)
     return sha256(data).hexdigest()
+
+
+def forget_old(store: "Store", row: "RescueRow") -> None:
+    """Keep of two lists only the one that the ledger knows."""
+    path = _list_path(store, row.id)
+    if not os.path.lexists(path + _OLD):
+        return
+    if _read_list(path, row.digest) is None:
+        old = _read_list(path + _OLD, row.digest)
+        if old is None:
+            return
+        home.replace_file(path, old, durable=True)
+    operations.discard(path + _OLD)
+
+
+def _read_list(path: bytes, digest: str) -> "bytes | None":
+    data = home.read_small(path, limit=_LONGEST)
+    return data if sha256(data).hexdigest() == digest else None
 
 
 def read(store: "Store", row: "RescueRow") -> Listing:
     """The list of a rescue, as it was written."""
-    data = home.read_small(_list_path(store, row.id), limit=_LONGEST)
-    if sha256(data).hexdigest() != row.digest:
+    path = _list_path(store, row.id)
+    data = _read_list(path, row.digest)
+    if data is None:  # a process may have died before the ledger knew of the new one
+        data = _read_list(path + _OLD, row.digest)
+    if data is None:
         raise DamagedStoreError(f"the list of the rescue `{row.id[:8]}` is missing or damaged")
     try:
         return decode(data)
@@ -265,7 +291,10 @@ def discard(path: bytes) -> None:
 
 def forget_list(store: "Store", id: str) -> None:
     """Remove the list of a rescue that holds nothing any more."""
-    operations.discard(_list_path(store, id))
+    path = _list_path(store, id)
+    operations.discard(path)
+    if os.path.lexists(path + _OLD):
+        operations.discard(path + _OLD)
 
 
 def remove_tree(path: bytes) -> None:

@@ -19,7 +19,7 @@ from takeback.model.tree import LINK, REGULAR
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Collection, Iterable, Iterator
 
     from takeback.capture.workspace import Workspace
     from takeback.effects.saved.area import Held
@@ -33,13 +33,17 @@ AGE, SIZE, SPACE, FORGET = "age", "size", "space", "forget"
 _PIECE = 1 << 20
 
 
-def give_way(work: "Workspace") -> int:
-    """Drop the oldest rescues while they are over the limit, or the disk is nearly full."""
+def give_way(work: "Workspace", but: "Collection[str]" = ()) -> int:
+    """Drop the oldest rescues while they are over the limit, or the disk is nearly full.
+
+    What was just destroyed stays, so `but` these.
+    """
     limit = area.number(work.rules.setting, "limit", area.LIMIT)
-    rows = [row for row in work.ledger.rescues.there() if row.state == KEPT]
-    count = 0
+    kept = [row for row in work.ledger.rescues.there() if row.state == KEPT]
+    new = sum(row.bytes for row in kept if row.id in but)
+    rows, count = [row for row in kept if row.id not in but], 0
     while rows:
-        over = sum(row.bytes for row in rows) > limit
+        over = new + sum(row.bytes for row in rows) > limit
         if not over and not any(map(_is_full, {place for row in rows for place in row.areas})):
             break
         drop(work, rows[:1], SIZE if over else SPACE)
@@ -79,8 +83,10 @@ def drop(work: "Workspace", rows: "Iterable[RescueRow]", why: str) -> int:
 
 def sweep(work: "Workspace") -> int:
     """Remove what a process left that died while it saved. With the lock held."""
-    known = [row.id for row in work.ledger.rescues.there()]
-    return area.sweep(work.store, places(work), known)
+    rows = work.ledger.rescues.there()
+    for row in rows:
+        area.forget_old(work.store, row)
+    return area.sweep(work.store, places(work), [row.id for row in rows])
 
 
 def places(work: "Workspace") -> "list[bytes]":
