@@ -6,8 +6,6 @@ Globs are expanded as a shell does. Nothing is followed through a link.
 
 import os
 import time
-from fnmatch import fnmatchcase
-from glob import escape, iglob
 from itertools import islice
 
 from takeback.model import effects, ids, losses, reasons, words
@@ -167,6 +165,9 @@ def _expanded(pattern: bytes, deadline: float, *, is_deep: bool) -> "Iterator[by
     What is below a path that is named is not, if that is meant anyway (`is_deep`). When the time
     is over, it ends with a folder that was not looked into.
     """
+    from fnmatch import fnmatchcase
+    from glob import escape, iglob
+
     pattern = pattern.replace(b"[^", b"[!")
     above, deep, below = pattern.partition(_DEEP)
     if not deep:
