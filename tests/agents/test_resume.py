@@ -538,7 +538,6 @@ def test_rollback_takes_conversations_along(
 @pytest.mark.parametrize(
     "words",
     [
-        ("undo", "--only", "memory"),
         ("undo", "--only", "everything"),
         ("undo", "--only", "files", "--resume"),
         ("undo", "--resume", "--", "two.txt"),

@@ -49,7 +49,7 @@ def verdict(
     """
     if mode not in MODES[1:] or effect == effects.READ:
         return Verdict()
-    captures = effect in _CAPTURED
+    captures = effect in (_GRAVE if mode == WATCH else _CAPTURED)
     is_light = effects.gravity(effect) < effects.gravity(effects.DESTRUCTIVE)
     if mode == WATCH or not can_deny or (is_light and not tampers):
         return Verdict(captures=captures)
