@@ -52,7 +52,7 @@ def test_page_one_fits_a_terminal(capsys: pytest.CaptureFixture[str], words: lis
     assert max(map(columns, lines)) <= 80
     assert "`tb`" in lines[0]
     groups = [line for line in lines if line and not line.startswith((" ", "`", "Takeback"))]
-    assert groups == ["Everyday", "Look", "Agents", "Care"]
+    assert groups == ["Everyday", "Look", "Agents", "More"]
     shown = {
         word for line in lines if line.startswith("  ") for word in line.replace(",", "").split()
     }

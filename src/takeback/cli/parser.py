@@ -56,7 +56,9 @@ class Command(Value):
     inverse: str = ""
 
 
-EVERYDAY, LOOK, AGENTS, CARE, HIDDEN = "Everyday", "Look", "Agents", "Care", ""
+EVERYDAY, LOOK, AGENTS, BEYOND, CARE, HIDDEN = (
+    "Everyday", "Look", "Agents", "Beyond files", "Care", "",
+)  # fmt: skip
 """The groups of commands, in the order of the help."""
 EVERYWHERE = (
     Option(("--json",), "print one JSON object instead of text"),
@@ -269,7 +271,7 @@ def page_one(commands: "Sequence[Command]", screen: "Screen") -> None:
     shown = [
         each
         for each in commands
-        if each.group not in (CARE, HIDDEN) and (each.name not in inverses or not each.name)
+        if each.group in (EVERYDAY, LOOK, AGENTS) and (each.name not in inverses or not each.name)
     ]
     room = max(len(_called(each)) for each in shown)
     for group in (EVERYDAY, LOOK, AGENTS):
@@ -277,8 +279,8 @@ def page_one(commands: "Sequence[Command]", screen: "Screen") -> None:
         screen.table(
             (_called(each).ljust(room), each.summary) for each in shown if each.group == group
         )
-    screen.say(screen.style(CARE, "bold"))
-    names = [each.name for each in commands if each.group == CARE]
+    screen.say(screen.style("More", "bold"))
+    names = [each.name for group in (BEYOND, CARE) for each in commands if each.group == group]
     half = (len(names) + 1) // 2
     for some in (names[:half], names[half:]):
         screen.say("  " + " ".join(some))
@@ -298,7 +300,7 @@ def _called(command: Command) -> str:
 def overview(commands: "Sequence[Command]", screen: "Screen") -> None:
     """All commands, a line each, in their groups."""
     room = max(len(each.name) for each in commands) + len("takeback ")
-    for group in (EVERYDAY, LOOK, AGENTS, CARE):
+    for group in (EVERYDAY, LOOK, AGENTS, BEYOND, CARE):
         screen.say(screen.style(group, "bold"))
         screen.table(
             (f"takeback {each.name}".rstrip().ljust(room), each.summary)

@@ -3,7 +3,7 @@
 import time
 
 from takeback.cli.app import get_project
-from takeback.cli.parser import LOOK, SHOW_SECRETS, Arguments, Command, Option
+from takeback.cli.parser import BEYOND, SHOW_SECRETS, Arguments, Command, Option
 from takeback.cli.screen import Screen, ago, safe_line
 from takeback.cli.text import effect_text
 from takeback.errors import UsageError
@@ -44,7 +44,7 @@ COMMAND = Command(
         ("takeback effects --undo --dry-run", "the commands that would take them back"),
         ("takeback effects --undo mvkrxwop", "take back one of them"),
     ),
-    group=LOOK,
+    group=BEYOND,
 )
 
 

@@ -5,7 +5,7 @@ import time
 from contextlib import nullcontext
 
 from takeback.cli.app import find_project, folder, get_project, open_project
-from takeback.cli.parser import AGENTS, Arguments, Command, Option
+from takeback.cli.parser import BEYOND, Arguments, Command, Option
 from takeback.cli.screen import Screen, ago, safe_line, timestamp
 from takeback.errors import UsageError
 
@@ -52,7 +52,7 @@ COMMAND = Command(
         ("takeback guard explain -- git push --force", "what this would do"),
         ("takeback guard test", "try the examples in your rules"),
     ),
-    group=AGENTS,
+    group=BEYOND,
 )
 
 

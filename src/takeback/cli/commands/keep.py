@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 COMMAND = Command(
     "keep",
-    "keep a state whatever its age, list or release those kept",
+    "keep a state whatever its age, list or release those",
     text=(
         "`takeback gc` deletes old files. A state that you keep stays: you can restore, compare\n"
         "and extract it as long as you keep it. With --release and a NAME, Takeback removes the\n"

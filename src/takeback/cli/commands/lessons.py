@@ -3,7 +3,7 @@
 import time
 
 from takeback.cli.app import get_project
-from takeback.cli.parser import AGENTS, SHOW_SECRETS, Arguments, Command, Option
+from takeback.cli.parser import BEYOND, SHOW_SECRETS, Arguments, Command, Option
 from takeback.cli.screen import Screen, ago, safe_line, timestamp
 from takeback.errors import UsageError
 from takeback.lessons.lesson import ACTIVE, WAITING
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 COMMAND = Command(
     "lessons",
-    "list what agents are told of undone work; edit or drop it",
+    "list, edit and drop what agents are told",
     text=(
         "An `undo` or `rollback` with a reason (`--because`) makes a lesson. Agents are told the\n"
         "most relevant ones with their next prompt: your words, and facts that Takeback computes.\n"
@@ -42,7 +42,7 @@ COMMAND = Command(
         ('takeback lessons edit kxvw "prices change daily"', "word one anew"),
         ("takeback lessons drop kxvw", "tell no agent of it any more"),
     ),
-    group=AGENTS,
+    group=BEYOND,
 )
 
 _DID = {terms.UNDO: "undid", terms.ROLLBACK: "rolled back"}

@@ -9,7 +9,7 @@ import sys
 from takeback.cli import diff_view
 from takeback.cli.app import folder
 from takeback.cli.commands import checkpoint as checkpoint_text
-from takeback.cli.parser import HIDDEN, Arguments, Command
+from takeback.cli.parser import BEYOND, Arguments, Command
 from takeback.cli.screen import title
 from takeback.cli.text import action_text, now_text, plan_text, reason_text, turn_text
 from takeback.model.history import RecordedTurn
@@ -47,7 +47,7 @@ COMMAND = Command(
         ("claude mcp add takeback -- takeback mcp", "let Claude Code start it"),
         ("codex mcp add takeback -- takeback mcp", "let Codex start it"),
     ),
-    group=HIDDEN,
+    group=BEYOND,
 )
 
 _DOING = {UNDO: "Take back", REDO: "Put back", ROLLBACK: "Roll back to"}

@@ -4,7 +4,7 @@ import os
 import shlex
 
 from takeback.cli.app import get_project
-from takeback.cli.parser import AGENTS, Arguments, Command, Option
+from takeback.cli.parser import BEYOND, Arguments, Command, Option
 from takeback.cli.screen import Screen, safe_line
 from takeback.cli.text import reason_text
 from takeback.errors import UnfinishedError, UsageError
@@ -51,7 +51,7 @@ COMMAND = Command(
         ("takeback participant retry shop", "repeat a move that failed"),
         ("takeback participant remove shop", "leave it alone from now on"),
     ),
-    group=AGENTS,
+    group=BEYOND,
 )
 
 

@@ -6,7 +6,7 @@ import sys
 
 from takeback.cli import screen as layout
 from takeback.cli.app import folder
-from takeback.cli.parser import HIDDEN, Arguments, Command
+from takeback.cli.parser import BEYOND, Arguments, Command
 from takeback.model.text import json_text
 from takeback.model.words import count
 
@@ -17,14 +17,14 @@ if TYPE_CHECKING:
 
 COMMAND = Command(
     "statusline",
-    "print one line about a session; agents call this, not you",
+    "print one line about a session, for agents",
     text=(
         "Prints how many turns can be undone, and which one `takeback undo` takes back. An agent\n"
         "may pass JSON on stdin; `session_id`, `cwd` and `workspace` in it are used. It does not\n"
         "look at the files, and never fails: where there is no history, it prints nothing."
     ),
     examples=(("takeback statusline", "set it as `statusLine` in the settings of Claude Code"),),
-    group=HIDDEN,
+    group=BEYOND,
 )
 _MOST_READ = 1 << 20
 _LONGEST = 40
