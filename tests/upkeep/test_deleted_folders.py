@@ -124,7 +124,7 @@ def test_what_was_never_covered_is_named(shop: Shop) -> None:
         project.checkpoint()
     shutil.rmtree(shop.tree)
     said = shop.say("undo", "-C", str(shop.tree))
-    assert "not covered: .git\n" in said.out
+    assert "No checkpoint holds .git\n" in said.out
     shutil.rmtree(shop.tree)
     told = json.loads(shop.say("undo", "-C", str(shop.tree), "--json").out)["restored"]
     assert (told["project"], told["left_out"]) == (shop.id, [{"path": ".git"}])
