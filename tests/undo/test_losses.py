@@ -36,6 +36,9 @@ class Desk:
         (tree / "package-lock.json").write_text("{}\n")
         (tree / "a.txt").write_text("one\n")
         self.tb("checkpoint")
+        # Else nothing is lost, because it is rescued: `tests/effects`.
+        settings = Path(os.environ["TAKEBACK_HOME"]) / "config.toml"
+        settings.write_text('[guard]\nmode = "off"\n')
 
     def tb(self, *words: str) -> str:
         """What a command prints, on both streams; it succeeds."""

@@ -115,6 +115,11 @@ def mode_of(work: "Workspace", chosen: str = "") -> str:
     return mode if mode in MODES else WATCH
 
 
+def mode_of_run(work: "Workspace") -> str:
+    """The mode for a command that the user starts: nothing is refused, and `off` stays off."""
+    return OFF if mode_of(work) == OFF else WATCH
+
+
 def decide(
     work: "Workspace", call: Call, session: str, protected: "Protected", *, mode: str
 ) -> "Decision | None":

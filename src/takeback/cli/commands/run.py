@@ -23,6 +23,7 @@ from takeback.cli.screens.child import (
     start,
 )
 from takeback.cli.text import loss_text, state_text, turn_text
+from takeback.effects.guarding import mode_of_run
 from takeback.errors import (
     DamagedStoreError,
     DecisionNeededError,
@@ -203,8 +204,9 @@ class _Wrapped:
         if aider.is_aider(self._given.rest):
             return self._as_prompts(project, name, label or self._command)
         # One look before and one after are all there is to see; the step says what ran between.
+        mode = mode_of_run(project.workspace)
         with project.session(
-            "run", id=name, safe_points="turn", beside=True, guard="watch"
+            "run", id=name, safe_points="turn", beside=True, guard=mode
         ) as session:
             with session.turn(label or self._command, whole=False) as turn:
                 outcome = self._as_step(turn, session.id)
@@ -215,8 +217,9 @@ class _Wrapped:
     def _as_prompts(self, project: "Project", name: str, label: str) -> "Outcome":
         """Each prompt of an agent without hooks is a turn."""
         project.checkpoint()
+        mode = mode_of_run(project.workspace)
         with project.session(
-            aider.NAME, id=name, safe_points="turn", beside=True, guard="watch"
+            aider.NAME, id=name, safe_points="turn", beside=True, guard=mode
         ) as session:
             self._quiet.close()
             with _Prompts(project, session, self._given.rest) as prompts:
@@ -314,7 +317,9 @@ def _running_turn(project: "Project", id: str) -> "Turn | None":
         is_running = bool(id) and project.turn(id).status == terms.RUNNING
     except UnknownReferenceError:
         return None
-    return Turn(project.recorder(guard="watch"), project, id) if is_running else None
+    if not is_running:
+        return None
+    return Turn(project.recorder(guard=mode_of_run(project.workspace)), project, id)
 
 
 def _tell_losses(turn: "RecordedTurn", screen: "Screen") -> None:
