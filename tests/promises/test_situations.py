@@ -178,6 +178,7 @@ class Stage:
         text = text.replace(str(self.folder), "/srv/ana")
         text = re.sub(r"(?<![\w/.-])[0-9a-f]{7,40}(?![\w.-])", "SHA", text)
         text = re.sub(r"takeback apply [k-z]{12}", "takeback apply ID", text)
+        text = re.sub(r"/rescue/[k-z]{12}", "/rescue/ID", text)
         text = re.sub(r"\d+(\.\d+)? s(?=\W)", "0 s", text)
         text = re.sub(r"[\d.]+ [kM]?B(?= in |  )", "SIZE", text)
         text = re.sub(r"(?<=Session  ID  run  )\S+", "ana@laptop", text)
