@@ -17,8 +17,8 @@ from contenders import Contender
 from timing import Series, Times, take_turns
 
 import takeback
-from takeback.participants.postgres import PostgresDatabase
-from takeback.participants.sqlite import SqliteDatabase
+from takeback.participants.postgres.participant import PostgresDatabase
+from takeback.participants.sqlite.participant import SqliteDatabase
 from takeback.ports import Participant
 from takeback.project import Project
 

@@ -11,7 +11,7 @@ from timing import Series
 from trees import Tree
 
 import takeback
-from takeback.ledger.events import NewEvent
+from takeback.ledger.log.events import NewEvent
 from takeback.model import ids
 from takeback.project import Project
 

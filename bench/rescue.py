@@ -11,7 +11,7 @@ import time
 from pathlib import Path
 
 from takeback.effects import rescue
-from takeback.model.effects import DELETE, Judgement, Target
+from takeback.model.beyond.effects import DELETE, Judgement, Target
 from takeback.model.reasons import Reason
 from takeback.testing import Sandbox
 

@@ -19,7 +19,7 @@ import warnings
 from pathlib import Path
 
 import takeback
-from takeback.participants.sqlite import SqliteDatabase
+from takeback.participants.sqlite.participant import SqliteDatabase
 
 GOAL = "Sell in cents"
 STEPS = ("read the shop", "add vouchers", "prices in cents")
@@ -164,7 +164,7 @@ def begin(project, session, folder, postgres_url):
     if postgres_url:
         import psycopg
 
-        from takeback.participants.postgres import PostgresDatabase
+        from takeback.participants.postgres.participant import PostgresDatabase
 
         postgres = psycopg.connect(postgres_url, autocommit=True)
         project.register(PostgresDatabase("postgres", postgres_url, pg_dump=pg_dump()))

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from takeback.guard.judge import judge
 from takeback.model import words
-from takeback.model.effects import (
+from takeback.model.beyond.effects import (
     CLASSES,
     DESTRUCTIVE,
     INSIDE,

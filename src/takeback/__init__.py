@@ -31,6 +31,7 @@ if TYPE_CHECKING:
         UsageError,
     )
     from takeback.lessons.lesson import Lesson
+    from takeback.model.beyond.participants import Mutation
     from takeback.model.history import (
         Author,
         Change,
@@ -45,7 +46,6 @@ if TYPE_CHECKING:
         RecordedTurn,
         Relapse,
     )
-    from takeback.model.participants import Mutation
     from takeback.model.plan import Plan, PlannedChange, Remark, Report
     from takeback.model.results import (
         Checkpoint,

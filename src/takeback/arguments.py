@@ -171,7 +171,7 @@ def rollback_to(
 
 def only_of(only: "Only") -> "tuple[str, ...]":
     """What may move: a list, or words with commas between them; nothing means everything."""
-    from takeback.model.participants import EVERY
+    from takeback.model.beyond.participants import EVERY
 
     words = only.split(",") if isinstance(only, str) else only
     chosen = tuple(dict.fromkeys(word.strip() for word in words if word.strip()))

@@ -68,7 +68,7 @@ def locate(home: Home, start: bytes) -> Found:
         return found.replace(is_registered=False)
     if told is not None and told.root is not None and _is_lost(home, told.root):
         raise _lost(home, told.root)
-    from takeback.worktree import user_git
+    from takeback.worktree.git import user_git
 
     return Found(user_git.top_of_repository(start) or start, None)
 

@@ -5,7 +5,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
     from typing import Protocol
 
-    from takeback.model.participants import Difference
+    from takeback.model.beyond.participants import Difference
 
     Progress = Callable[[str, int, int], None]
     """Told now and then how far long work is: phase, how much is done, and of how much.

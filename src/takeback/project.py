@@ -237,7 +237,7 @@ class Project(Rooms):
 
     def now(self, session: "str | None" = None) -> "history.Unrecorded":
         """What changed since the newest checkpoint, by whom; what undo, of a session, would do."""
-        from takeback.undo import select
+        from takeback.undo.plans import select
 
         ledger, seen = self.workspace.ledger, self.reader.unrecorded()
         within = ledger.sessions.get(session).number if session is not None else None

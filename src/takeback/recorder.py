@@ -10,8 +10,8 @@ from takeback.capture.safe_points import facts_of
 from takeback.disk import machine
 from takeback.disk.failures import FailingAs
 from takeback.errors import RefusedError, TakebackError, UsageError
-from takeback.ledger import events
-from takeback.ledger.events import NewEvent
+from takeback.ledger.log import events
+from takeback.ledger.log.events import NewEvent
 from takeback.model import ids, tools, words
 
 TYPE_CHECKING = False

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from contextlib import AbstractContextManager
 
-    from takeback.ledger.events import CheckpointRow
+    from takeback.ledger.log.events import CheckpointRow
     from takeback.objects.object_store import ObjectStore
     from takeback.objects.pack_write import PackWriter
 

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from takeback.agents import claude_code, codex, unknown
 from takeback.agents.agent import ALLOW, ASK, DENY, HOLD, Agent, Answer
+from takeback.agents.dialects import claude_code, codex, unknown
 
 CLAUDE, CODEX, UNKNOWN = claude_code.AGENT, codex.AGENT, unknown.AGENT
 VERDICTS = (ALLOW, ASK, DENY, HOLD)

@@ -9,7 +9,7 @@ import pytest
 import takeback
 from agents import heard
 from takeback.agents.agent import DENY, Answer
-from takeback.agents.cline import AGENT
+from takeback.agents.dialects.cline import AGENT
 from takeback.model.history import RecordedTurn
 
 RECORDED = Path(__file__).parents[1] / "support/payloads/cline-3.0.65"

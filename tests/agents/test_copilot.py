@@ -9,7 +9,7 @@ import pytest
 import takeback
 from agents import heard
 from takeback.agents.agent import ABOVE, BEGINNING, DENY, PASSED, Answer, CannotTrimError
-from takeback.agents.copilot import AGENT
+from takeback.agents.dialects.copilot import AGENT
 from takeback.model.history import RecordedTurn
 
 RECORDED = Path(__file__).parents[1] / "support/payloads/copilot-1.0.102-camel"

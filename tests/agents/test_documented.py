@@ -8,8 +8,8 @@ import pytest
 
 import takeback
 from agents import heard
-from takeback.agents import cursor, vs_code, windsurf
 from takeback.agents.agent import DENY, Answer
+from takeback.agents.dialects import cursor, vs_code, windsurf
 from takeback.agents.registry import agent_of
 
 Events = list[dict[str, Any]]

@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 
 from recorded import Played, client
-from takeback.agents.droid import AGENT
+from takeback.agents.dialects.droid import AGENT
 
 DROID = "droid-0.225.2"
 

@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from takeback.agents import gemini_cli
 from takeback.agents.agent import (
     ABOVE,
     ALLOW,
@@ -17,6 +16,7 @@ from takeback.agents.agent import (
     Answer,
     HookEvent,
 )
+from takeback.agents.dialects import gemini_cli
 
 AGENT = gemini_cli.AGENT
 CONVERSATIONS = gemini_cli.GeminiConversations()

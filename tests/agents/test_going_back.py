@@ -8,7 +8,7 @@ import pytest
 
 import takeback
 from takeback.disk import operations
-from takeback.ledger import events
+from takeback.ledger.log import events
 from talks import Claude, CodexTalk
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from recorded import Played, client
 from takeback.agents.agent import DENY, Answer
-from takeback.agents.goose import AGENT
+from takeback.agents.dialects.goose import AGENT
 
 GOOSE = "goose-1.34.0"
 

@@ -3,8 +3,8 @@
 import tomllib
 
 from recorded import Played, client
-from takeback.agents import kimi_code
 from takeback.agents.agent import ASK, DENY, Answer, HookEvent
+from takeback.agents.dialects import kimi_code
 
 KIMI = "kimi-code-2.1.0"
 AGENT = kimi_code.AGENT

@@ -18,7 +18,7 @@ from program import run
 from takeback.agents import refusals, registry
 from takeback.capture.workspace import Workspace
 from takeback.disk import operations
-from takeback.ledger import events
+from takeback.ledger.log import events
 from takeback.worktree.swap import PathSwapper
 
 

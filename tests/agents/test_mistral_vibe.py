@@ -7,7 +7,7 @@ from pathlib import Path
 from recorded import Played, client
 from takeback.agents import agent as kinds
 from takeback.agents.agent import ASK, DENY, Answer
-from takeback.agents.mistral_vibe import AGENT
+from takeback.agents.dialects.mistral_vibe import AGENT
 
 VIBE = "mistral-vibe-3.0.2"
 COMMON = {"session_id": "s", "cwd": "/project", "parent_session_id": None}

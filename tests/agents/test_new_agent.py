@@ -79,7 +79,7 @@ def cave() -> Iterator[Cave]:
         PACKAGE, place / "takeback", ignore=shutil.ignore_patterns("__pycache__", "ask")
     )
     rooms = place / "takeback" / "agents"
-    shutil.copy(goblin.__file__, rooms)
+    shutil.copy(goblin.__file__, rooms / "dialects")
     registry = (rooms / "registry.py").read_text()
     assert registry.count(BEFORE) == registry.count(AFTER) == 1
     known = registry.replace(BEFORE, "    goblin,\n" + BEFORE)

@@ -13,7 +13,7 @@ import pytest
 import takeback
 from agents import MAIN, Agent, Codex, heard
 from takeback.disk import operations
-from takeback.ledger import events
+from takeback.ledger.log import events
 
 
 @pytest.fixture(autouse=True)

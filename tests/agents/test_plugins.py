@@ -12,7 +12,7 @@ import pytest
 
 import takeback
 from agents import heard
-from takeback.agents import kilo, opencode, pi
+from takeback.agents.dialects import kilo, opencode, pi
 from takeback.model.history import RecordedTurn
 
 

@@ -16,11 +16,11 @@ import takeback
 from agents import Agent
 from takeback.agents import resume, transcripts
 from takeback.agents.agent import CannotTrimError
-from takeback.agents.claude_code import ClaudeCodeConversations
-from takeback.agents.codex import CodexConversations
+from takeback.agents.dialects.claude_code import ClaudeCodeConversations
+from takeback.agents.dialects.codex import CodexConversations
 from takeback.cli.app import main
 from takeback.disk import operations
-from takeback.ledger import events
+from takeback.ledger.log import events
 from talks import Claude, CodexTalk, Rollout, Transcript, lines_of
 
 PAYLOADS = Path(__file__).parents[1] / "support/payloads"

@@ -10,7 +10,7 @@ import pytest
 import takeback
 from agents import heard
 from takeback.disk import operations
-from takeback.ledger import events
+from takeback.ledger.log import events
 from takeback.upkeep.settings import Settings
 from talks import Claude, CodexTalk
 

@@ -6,8 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from takeback.agents import claude_code, codex, transcripts
+from takeback.agents import transcripts
 from takeback.agents.agent import ABOVE, BEGINNING, ELSEWHERE, PASSED
+from takeback.agents.dialects import claude_code, codex
 from talks import Rollout, Transcript, lines_of
 
 PAYLOADS = Path(__file__).parents[1] / "support/payloads"

@@ -7,7 +7,7 @@ import pytest
 
 from recorded import PAYLOADS, Played, client
 from takeback.agents import agent as kinds
-from takeback.agents import claude_code
+from takeback.agents.dialects import claude_code
 from takeback.agents.registry import agent_of
 
 FOLDERS = sorted(path.name for path in PAYLOADS.iterdir() if path.is_dir())

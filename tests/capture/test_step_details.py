@@ -11,7 +11,7 @@ import pytest
 import takeback
 from agents import Agent, Codex
 from history import command
-from takeback.ledger import events
+from takeback.ledger.log import events
 from takeback.model.history import RecordedStep
 from takeback.model.text.step_text import LIMIT, StepText
 from takeback.objects.git_objects import BLOB, object_id

@@ -1,6 +1,6 @@
 """A conflict in words: the places where the sides clash, and what each side is."""
 
-from takeback.cli.text import conflict_text
+from takeback.cli.text.restores import conflict_text
 from takeback.model import words
 from takeback.model.plan import Conflict, Hunk
 from takeback.model.reasons import Reason

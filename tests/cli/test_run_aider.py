@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import takeback
-from takeback.agents import aider
+from takeback.agents.dialects import aider
 from terminal import PATIENCE, Terminal
 
 STARTED = [sys.executable, "-I", "-m", "takeback"]

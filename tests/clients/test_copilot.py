@@ -13,7 +13,7 @@ from clients.place import Place, wait_until
 from clients.real import Copilot
 from clients.screen import ENTER, Screen
 from takeback.agents.agent import DENY, Answer
-from takeback.agents.copilot import AGENT
+from takeback.agents.dialects.copilot import AGENT
 
 BY_HAND = "by hand\n"
 

@@ -12,7 +12,7 @@ from agents import Agent, heard
 from program import run
 from recorded import PAYLOADS
 from takeback.disk import operations
-from takeback.ledger import events
+from takeback.ledger.log import events
 from takeback.upkeep.settings import Settings
 
 PUSH = "git push --force origin main"

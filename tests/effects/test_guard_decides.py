@@ -18,7 +18,7 @@ from takeback.effects import modes
 from takeback.effects.modes import Terminal, agent_above
 from takeback.effects.verdict import ALLOW, ASK, DENY, MODES, verdict
 from takeback.errors import DecisionNeededError, UnknownReferenceError
-from takeback.model import effects
+from takeback.model.beyond import effects
 from takeback.upkeep.settings import Settings
 
 PUSH = "git push --force origin main"

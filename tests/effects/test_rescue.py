@@ -13,12 +13,13 @@ import pytest
 import takeback
 from destroyed import BIG, Place
 from takeback.cli import app
-from takeback.cli.text import git_text
+from takeback.cli.text.restores import git_text
 from takeback.effects import rescue
 from takeback.effects.saved import care
 from takeback.errors import TakebackError
-from takeback.model import effects, reasons
-from takeback.model.effects import DELETE, OVERWRITE, Judgement, Target
+from takeback.model import reasons
+from takeback.model.beyond import effects
+from takeback.model.beyond.effects import DELETE, OVERWRITE, Judgement, Target
 from takeback.model.reasons import Reason
 from takeback.testing import Sandbox
 

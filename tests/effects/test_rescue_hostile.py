@@ -13,8 +13,9 @@ from destroyed import Place
 from takeback.disk import operations
 from takeback.effects import rescue
 from takeback.effects.saved import care, targets
-from takeback.model import effects, reasons
-from takeback.model.effects import OVERWRITE, Judgement, Target
+from takeback.model import reasons
+from takeback.model.beyond import effects
+from takeback.model.beyond.effects import OVERWRITE, Judgement, Target
 from takeback.model.reasons import Reason
 from takeback.testing import Sandbox
 from takeback.worktree import stage

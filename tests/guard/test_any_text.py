@@ -11,7 +11,7 @@ from guarding import HOME, ROOT, judged
 from takeback.guard import judge as judging
 from takeback.guard import rules, tools
 from takeback.model import words
-from takeback.model.effects import CLASSES, gravity
+from takeback.model.beyond.effects import CLASSES, gravity
 
 COMMANDS = [
     str(json.loads(line)["command"])

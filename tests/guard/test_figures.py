@@ -6,7 +6,15 @@ from pathlib import Path
 import pytest
 
 from guarding import class_of
-from takeback.model.effects import DESTRUCTIVE, INSIDE, IRREVERSIBLE, LOCAL, OPAQUE, PROGRAM, READ
+from takeback.model.beyond.effects import (
+    DESTRUCTIVE,
+    INSIDE,
+    IRREVERSIBLE,
+    LOCAL,
+    OPAQUE,
+    PROGRAM,
+    READ,
+)
 
 HERE = Path(__file__).parent
 

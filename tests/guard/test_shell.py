@@ -3,7 +3,7 @@
 import pytest
 
 from guarding import class_of, judged
-from takeback.model.effects import CLASSES, OPAQUE, gravity
+from takeback.model.beyond.effects import CLASSES, OPAQUE, gravity
 
 GRAVE = "rm -rf ~/notes"
 

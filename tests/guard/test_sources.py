@@ -14,7 +14,7 @@ from takeback.guard import rules as guard_rules
 from takeback.guard.judge import judge
 from takeback.guard.rules import Rule, Rules
 from takeback.model import tools, words
-from takeback.model.effects import CLASSES, Judgement
+from takeback.model.beyond.effects import CLASSES, Judgement
 
 RULES = """
 [[rule]]

@@ -3,7 +3,7 @@
 import pytest
 
 from guarding import judged
-from takeback.model.effects import (
+from takeback.model.beyond.effects import (
     DELETE,
     IN_GIT,
     IN_TREE,

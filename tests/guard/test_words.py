@@ -3,7 +3,7 @@
 import pytest
 
 from guarding import class_of
-from takeback.model.effects import (
+from takeback.model.beyond.effects import (
     DESTRUCTIVE,
     INSIDE,
     IRREVERSIBLE,

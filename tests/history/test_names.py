@@ -11,8 +11,8 @@ import pytest
 import takeback
 from history import command
 from takeback import Project, UnknownReferenceError, UsageError
-from takeback.ledger import events
-from takeback.ledger.events import NewEvent
+from takeback.ledger.log import events
+from takeback.ledger.log.events import NewEvent
 
 
 @pytest.fixture

@@ -12,8 +12,8 @@ from history import command
 from takeback import Project
 from takeback.cli import app
 from takeback.history import look
-from takeback.ledger import events
-from takeback.ledger.events import NewEvent
+from takeback.ledger.log import events
+from takeback.ledger.log.events import NewEvent
 
 
 @pytest.fixture

@@ -14,7 +14,7 @@ import pytest
 import wheels
 from agents import MAIN
 from askers import Listener, run
-from takeback.agents import claude_code
+from takeback.agents.dialects import claude_code
 from takeback.hooks import command, trial
 from wheels import build, pip
 

@@ -20,8 +20,8 @@ import takeback
 from settings_files import contents
 from takeback import environment
 from takeback.agents import agent as kinds
-from takeback.agents import claude_code, codex
 from takeback.agents.agent import FILES, Agent
+from takeback.agents.dialects import claude_code, codex
 from takeback.agents.registry import installable
 from takeback.cli import app
 from takeback.cli.text.reason_text import sentence

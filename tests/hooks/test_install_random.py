@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from takeback.agents import agent as kinds
-from takeback.agents import codex
+from takeback.agents.dialects import codex
 from takeback.errors import RefusedError
 from takeback.hooks.command import line
 from takeback.hooks.settings import json_settings, toml_settings

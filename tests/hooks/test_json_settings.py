@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import settings_files
-from takeback.agents import claude_code, codex
+from takeback.agents.dialects import claude_code, codex
 from takeback.errors import RefusedError
 from takeback.hooks.command import is_ours, line, paths, script, script_of, shared_line
 from takeback.hooks.settings import json_settings

@@ -13,7 +13,7 @@ import pytest
 
 import takeback
 from takeback import errors
-from takeback.ledger import events
+from takeback.ledger.log import events
 
 ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "src" / "takeback"

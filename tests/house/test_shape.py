@@ -18,23 +18,15 @@ MODULES = {
 LONGEST = 600
 MOST = 11
 REGISTRIES = (
-    "takeback.agents",
+    "takeback.agents.dialects",
     "takeback.adapters",
     "takeback.cli.commands",
-    "takeback.participants",
 )
-"""One file per agent, adapter, command or kind of participant: as many as there are."""
+"""One file per agent, adapter or command: as many as there are."""
 
 CROWDED = {
-    "takeback": 14,
-    "takeback.cli.text": 13,
-    "takeback.effects": 15,
-    "takeback.disk": 13,
-    "takeback.ledger": 16,
-    "takeback.model": 15,
-    "takeback.undo": 15,
+    "takeback": 13,
     "takeback.upkeep": 12,
-    "takeback.worktree": 13,
 }
 """Rooms with more files than that, and how many each may have."""
 
@@ -47,7 +39,7 @@ INSIDE = re.compile(r"(?:ledger|store|project)\._(?:db|reader|events|transaction
 """What only the ledger may ask for: its connection, its rows, its transactions."""
 
 OTHERS_DATABASES = tuple(
-    f"takeback.participants.{name}" for name in ("postgres", "savepoints", "sqlite")
+    f"takeback.participants.{name}" for name in ("postgres.", "savepoints", "sqlite.")
 )
 """What speaks to databases of the user, and never to the ledger."""
 

@@ -11,8 +11,9 @@ import pytest
 import takeback
 from spoken import sentence
 from takeback.errors import DamagedStoreError
-from takeback.ledger import archive, events, schema
-from takeback.ledger.events import NewEvent
+from takeback.ledger import schema
+from takeback.ledger.log import archive, events
+from takeback.ledger.log.events import NewEvent
 from years import Years
 
 SEGMENT = 8

@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 
 import takeback
 from spoken import spoken
-from takeback.ledger import events, schema
-from takeback.ledger.events import CHECKPOINT_TAKEN
+from takeback.ledger import schema
+from takeback.ledger.log import events
+from takeback.ledger.log.events import CHECKPOINT_TAKEN
 from takeback.project import Project
 
 TURNS = 12

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 import pytest
 
 from takeback.errors import DamagedStoreError
-from takeback.ledger import events
-from takeback.ledger.events import NewEvent
 from takeback.ledger.ledger import Ledger
+from takeback.ledger.log import events
+from takeback.ledger.log.events import NewEvent
 
 
 @pytest.fixture

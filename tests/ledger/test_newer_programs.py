@@ -20,7 +20,7 @@ from history import command
 from spoken import sentence
 from takeback import Project
 from takeback.errors import DamagedStoreError
-from takeback.ledger.events import NewEvent, pack_facts
+from takeback.ledger.log.events import NewEvent, pack_facts
 from takeback.objects.git_objects import BLOB
 
 KIND = "MoonLanded"

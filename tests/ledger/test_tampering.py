@@ -16,9 +16,10 @@ from spoken import spoken
 from takeback.effects import rescue
 from takeback.errors import DamagedStoreError, NewerStoreError, OldStoreError
 from takeback.hooks import helper
-from takeback.ledger import events, schema
-from takeback.ledger.events import NewEvent
-from takeback.model.effects import DELETE, Judgement, Target
+from takeback.ledger import schema
+from takeback.ledger.log import events
+from takeback.ledger.log.events import NewEvent
+from takeback.model.beyond.effects import DELETE, Judgement, Target
 from takeback.model.reasons import Reason
 from takeback.project import Project
 

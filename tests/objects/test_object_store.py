@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 import takeback
-from takeback.ledger.events import PACKS_MERGED, NewEvent, pack_facts
 from takeback.ledger.ledger import Ledger
+from takeback.ledger.log.events import PACKS_MERGED, NewEvent, pack_facts
 from takeback.objects.object_store import ObjectStore
 from takeback.objects.pack_merge import Piece, merge
 from takeback.objects.pack_read import PackFile

@@ -10,8 +10,8 @@ import takeback
 from dev_server import DevServer
 from postgres import PG_DUMP, run_psql
 from takeback import ParticipantError
-from takeback.participants.postgres import PostgresDatabase
-from takeback.participants.sqlite import SqliteDatabase
+from takeback.participants.postgres.participant import PostgresDatabase
+from takeback.participants.sqlite.participant import SqliteDatabase
 from takeback.project import Project
 
 

@@ -8,7 +8,7 @@ import pytest
 import takeback
 from cases import Work
 from takeback.cli import app
-from takeback.model.participants import AFTERWARDS, DONE, FAILED, MOVES, STAYS
+from takeback.model.beyond.participants import AFTERWARDS, DONE, FAILED, MOVES, STAYS
 from toys import Box
 
 

@@ -4,7 +4,7 @@ import pytest
 
 import takeback
 from cases import Work
-from takeback.model.participants import AFTERWARDS, CONFLICTS, DONE, FAILED, STAYS, Mutation
+from takeback.model.beyond.participants import AFTERWARDS, CONFLICTS, DONE, FAILED, STAYS, Mutation
 
 STATE: dict[str, object] = {}
 CALLS: list[str] = []

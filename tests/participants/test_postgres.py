@@ -6,7 +6,7 @@ import psycopg
 import pytest
 
 from postgres import PG_DUMP
-from takeback.participants.postgres import PostgresDatabase
+from takeback.participants.postgres.participant import PostgresDatabase
 from takeback.testing import participant_suite
 
 

@@ -11,8 +11,8 @@ import sqlalchemy
 from postgres import PG_DUMP, PostgresServer, dumped, run_psql
 from shop_database import MIGRATION, script
 from takeback.errors import ParticipantError, UsageError
-from takeback.participants.postgres import PostgresDatabase, configured
-from takeback.participants.postgres_server import require_near
+from takeback.participants.postgres.participant import PostgresDatabase, configured
+from takeback.participants.postgres.server import require_near
 from takeback.participants.registry import without_secrets
 from takeback.testing.shelves import FolderShelf
 

@@ -17,8 +17,8 @@ from hypothesis import strategies as st
 
 import takeback
 from takeback.disk import operations
-from takeback.model.participants import Mutation
-from takeback.participants.sqlite import SqliteDatabase
+from takeback.model.beyond.participants import Mutation
+from takeback.participants.sqlite.participant import SqliteDatabase
 from takeback.session import Session, Turn
 from toys import Box
 

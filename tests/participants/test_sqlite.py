@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from takeback.errors import ParticipantError, UsageError
-from takeback.participants.sqlite import SqliteDatabase, configured
+from takeback.participants.sqlite.participant import SqliteDatabase, configured
 from takeback.testing import participant_suite
 from takeback.testing.shelves import FolderShelf
 

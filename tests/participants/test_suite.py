@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from takeback.errors import ParticipantError
-from takeback.model.participants import Difference
+from takeback.model.beyond.participants import Difference
 from takeback.ports import Shelf
 from takeback.testing import participant_suite
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 import takeback
-from takeback.ledger.events import NewEvent
+from takeback.ledger.log.events import NewEvent
 from takeback.project import Project
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from faults.children import Tell, in_child
 from faults.injection import Strike
 from takeback.disk import operations
 from takeback.errors import UsageError
-from takeback.ledger.events import NewEvent
+from takeback.ledger.log.events import NewEvent
 from takeback.project import Project
 
 Verb = Callable[[Project, "Ids"], object]

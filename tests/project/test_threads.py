@@ -18,7 +18,7 @@ from takeback import Project, TakebackError
 from takeback.disk import operations
 from takeback.model.plan import Description, Plan
 from takeback.model.words import MERGING_PACKS
-from takeback.undo.planner import Planner
+from takeback.undo.plans.planner import Planner
 
 SECONDS = 60
 """How long a test waits for a thread before it fails."""

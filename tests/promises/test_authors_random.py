@@ -20,7 +20,7 @@ from hostile.ground import new_ground
 from play import APART, Agent, Hands, Play, Tool
 from schedules import Span, Truth, Window, now
 from takeback.disk import operations
-from takeback.ledger import audit
+from takeback.ledger.log import audit
 
 EXAMPLES = examples(25)
 PATHS = ("p", "q", "d/r", "d/s", "d/e/t", "new/u")

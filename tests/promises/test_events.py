@@ -16,7 +16,7 @@ from faults.judge import fsck
 from faults.report import FULL, SECONDS, noted, stage
 from spoken import spoken
 from takeback.disk.lock import PATIENCE
-from takeback.ledger.events import Event
+from takeback.ledger.log.events import Event
 from takeback.project import Project
 from takeback.session import Session
 

@@ -29,8 +29,8 @@ from faults.scenarios import (
 from faults.syncs import with_syncs
 from hostile.stage import in_child as in_own_world
 from takeback.disk import operations
-from takeback.ledger.events import CheckpointRow
 from takeback.ledger.ledger import Ledger
+from takeback.ledger.log.events import CheckpointRow
 from takeback.objects.pack_write import PackWriter
 from takeback.project import Project
 from takeback.store import Store

@@ -16,7 +16,7 @@ from faults.harness import Fault, every_nth, parse
 from faults.report import FULL, SECONDS, noted, stage
 from faults.tidying import NAME, Tidying
 from takeback.disk import operations
-from takeback.ledger import archive
+from takeback.ledger.log import archive
 from takeback.ledger.retention import Care
 from takeback.objects import pack_merge
 from takeback.objects.pack_merge import Order

@@ -17,9 +17,9 @@ from faults.harness import Fault, Theatre, every_nth, parse
 from faults.logbook import Logbook
 from faults.report import FULL, SECONDS, noted, stage
 from faults.syncs import with_syncs
-from takeback.ledger import projections
-from takeback.ledger.events import Event
 from takeback.ledger.ledger import Ledger
+from takeback.ledger.log import projections
+from takeback.ledger.log.events import Event
 from takeback.ledger.schema import Tables
 
 MAKERS: dict[str, Callable[[Path], Theatre]] = {

@@ -18,7 +18,7 @@ from takeback import Project, Turn
 from takeback.disk import operations
 from takeback.effects import rescue
 from takeback.errors import TakebackError
-from takeback.model.effects import DELETE, Judgement, Target
+from takeback.model.beyond.effects import DELETE, Judgement, Target
 from takeback.model.ids import is_stage
 from takeback.model.reasons import Reason
 

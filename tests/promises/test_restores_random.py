@@ -27,7 +27,8 @@ from faults.children import Tell, in_child
 from hostile.ground import new_ground
 from takeback import errors
 from takeback.disk import operations
-from takeback.ledger import audit, schema
+from takeback.ledger import schema
+from takeback.ledger.log import audit
 from takeback.session import Turn
 from tree_edits import CONTENTS, PARTS, PATHS, Edit, perform
 from undo_model import Act, Model, Outlook, Refused, Tree, copy_of, differing

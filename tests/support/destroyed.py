@@ -6,10 +6,10 @@ from pathlib import Path
 
 from takeback import Project
 from takeback.effects import rescue
-from takeback.model import effects
-from takeback.model.effects import DELETE, Judgement, Target
+from takeback.model.beyond import effects
+from takeback.model.beyond.effects import DELETE, Judgement, Target
+from takeback.model.beyond.rescued import Rescued
 from takeback.model.reasons import Reason
-from takeback.model.rescued import Rescued
 from takeback.testing import Sandbox
 
 BIG = 20 << 20

@@ -4,7 +4,7 @@ from takeback.guard import rules as guard_rules
 from takeback.guard.judge import judge
 from takeback.guard.rules import Rules
 from takeback.model import words
-from takeback.model.effects import Judgement
+from takeback.model.beyond.effects import Judgement
 
 ROOT, HOME = b"/work-tree", b"/Users/user"
 

@@ -16,9 +16,9 @@ from typing import Any
 
 import takeback
 from takeback.effects import rescue
-from takeback.ledger import events
-from takeback.ledger.events import NewEvent, pack_facts
-from takeback.model.effects import DELETE, Judgement, Target
+from takeback.ledger.log import events
+from takeback.ledger.log.events import NewEvent, pack_facts
+from takeback.model.beyond.effects import DELETE, Judgement, Target
 from takeback.model.reasons import Reason
 from takeback.objects.pack_merge import Piece, merge
 from takeback.objects.pack_read import PackFile

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from takeback.errors import ParticipantError
-from takeback.model.participants import DATABASES, Difference
+from takeback.model.beyond.participants import DATABASES, Difference
 
 if TYPE_CHECKING:
     from takeback.ports import Shelf

@@ -14,7 +14,7 @@ from faults.injection import die
 from spoken import sentence
 from takeback.disk import operations
 from takeback.errors import DamagedStoreError
-from takeback.ledger import events
+from takeback.ledger.log import events
 
 DAMAGES = {
     "cut short": ("said", b'{"verb": "un'),

@@ -19,8 +19,8 @@ import takeback
 from hostile.ground import PLAIN_USER
 from hostile.stage import in_child as in_own_world
 from takeback.disk import operations
-from takeback.model import losses
-from takeback.model.losses import CHANGED, GONE, REPLACED, SHRUNK
+from takeback.model.beyond import losses
+from takeback.model.beyond.losses import CHANGED, GONE, REPLACED, SHRUNK
 
 BIG = 20_000_000
 MORE = 21_000_000

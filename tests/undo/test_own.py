@@ -5,8 +5,8 @@ import pytest
 import takeback
 from cases import Work
 from takeback.model import reasons
+from takeback.model.beyond.participants import DATABASES, MOVES, STAYS, Move
 from takeback.model.history import RunningSession
-from takeback.model.participants import DATABASES, MOVES, STAYS, Move
 from takeback.model.plan import Conflict, Plan, PlannedChange, Remark
 from takeback.model.reasons import Reason
 from takeback.model.words import DELETE, UNDO

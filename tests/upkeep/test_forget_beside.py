@@ -12,8 +12,8 @@ import takeback
 from cases import Work
 from spoken import spoken
 from takeback.errors import UnfinishedError
-from takeback.ledger import events
-from takeback.ledger.events import NewEvent, pack_facts
+from takeback.ledger.log import events
+from takeback.ledger.log.events import NewEvent, pack_facts
 from takeback.upkeep import search
 
 SECRET = "KEY=sekrit-4711\n"

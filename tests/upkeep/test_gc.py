@@ -23,8 +23,8 @@ from takeback.errors import (
     UsageError,
 )
 from takeback.history import retention
-from takeback.ledger import events
-from takeback.ledger.events import NewEvent, pack_facts
+from takeback.ledger.log import events
+from takeback.ledger.log.events import NewEvent, pack_facts
 from takeback.objects.git_objects import BLOB
 from years import Years
 

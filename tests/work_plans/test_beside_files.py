@@ -10,8 +10,8 @@ import pytest
 
 import takeback
 from cases import Work
-from takeback.model.participants import Mutation
-from takeback.participants.sqlite import SqliteDatabase
+from takeback.model.beyond.participants import Mutation
+from takeback.participants.sqlite.participant import SqliteDatabase
 
 
 class Boom(Exception):
@@ -110,7 +110,7 @@ def test_rows_after_a_kill_may_be_yours(work: Work, shop: Shop) -> None:
     """Opening the plan asks; with consent they go back."""
     code = f"""
         import os, sqlite3, takeback
-        from takeback.participants.sqlite import SqliteDatabase
+        from takeback.participants.sqlite.participant import SqliteDatabase
         project = takeback.open({str(work.tree)!r})
         project.register(SqliteDatabase("shop", {str(shop.path)!r}))
         with project.session("agent").plan("migrate", id="v2").step("one", databases=True):

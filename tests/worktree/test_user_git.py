@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from takeback.worktree import git_index
-from takeback.worktree.user_git import (
+from takeback.worktree.git import index as git_index
+from takeback.worktree.git.user_git import (
     Head,
     Repository,
     find_repository,

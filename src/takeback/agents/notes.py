@@ -13,8 +13,8 @@ import time
 
 from takeback.agents import requests
 from takeback.capture.safe_points import asks_itself
-from takeback.ledger import events
-from takeback.ledger.events import NewEvent
+from takeback.ledger.log import events
+from takeback.ledger.log.events import NewEvent
 from takeback.model import words as terms
 from takeback.model.value import Value
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from takeback.ledger.ledger import Ledger
     from takeback.ledger.sessions import SessionRow
     from takeback.ledger.undo_stack import RestoreRow
-    from takeback.model.losses import Loss
+    from takeback.model.beyond.losses import Loss
 
 MOST_ASKED = 50
 _MOST_TOLD = 4

@@ -6,8 +6,8 @@ import time
 from takeback.capture.safe_points import SafePoints
 from takeback.disk.failures import FailingAs
 from takeback.errors import PausedError, RolledBack, TakebackError, UsageError
-from takeback.ledger import events
 from takeback.ledger.journal import ALL_SESSIONS
+from takeback.ledger.log import events
 from takeback.model import words
 from takeback.model.reasons import Action
 

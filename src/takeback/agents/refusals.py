@@ -10,8 +10,8 @@ call is made. A sub-agent reads nothing of what its session is told, so it is re
 import time
 
 from takeback.agents import notes, registry, requests
-from takeback.ledger import events
-from takeback.ledger.events import NewEvent
+from takeback.ledger.log import events
+from takeback.ledger.log.events import NewEvent
 from takeback.model import tools, words
 from takeback.model.value import Value
 

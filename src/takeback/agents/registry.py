@@ -4,7 +4,7 @@ An agent is recognized by its payloads, never by arguments: several hosts run th
 command line, each in its own way.
 """
 
-from takeback.agents import (
+from takeback.agents.dialects import (
     claude_code,
     cline,
     codex,

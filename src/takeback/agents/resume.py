@@ -13,8 +13,8 @@ from takeback.agents.agent import (
     UNWRITABLE,
     CannotTrimError,
 )
-from takeback.ledger import events
-from takeback.ledger.events import NewEvent
+from takeback.ledger.log import events
+from takeback.ledger.log.events import NewEvent
 from takeback.model import words
 from takeback.model.text.safe_text import shell_word
 from takeback.worktree import export

@@ -13,7 +13,7 @@ import time
 
 from takeback.agents import registry, requests
 from takeback.agents.agent import BEFORE_TOOL, BEGINNING, ELSEWHERE, PASSED, PROMPT
-from takeback.ledger import events
+from takeback.ledger.log import events
 from takeback.model.value import Value
 
 TYPE_CHECKING = False

@@ -11,7 +11,7 @@ Find single paths in the trees of checkpoints, reading only the folders on the w
 
 from takeback.errors import NoLongerKeptError, TakebackError
 from takeback.model import words
-from takeback.model.losses import SHRUNK
+from takeback.model.beyond.losses import SHRUNK
 from takeback.model.reasons import Action
 from takeback.model.tree import (
     FOLDER,
@@ -31,8 +31,8 @@ if TYPE_CHECKING:
     from typing import Any
 
     from takeback.ledger.checkpoints import DeltaRow
-    from takeback.ledger.events import CheckpointRow
     from takeback.ledger.ledger import Ledger
+    from takeback.ledger.log.events import CheckpointRow
     from takeback.ledger.sessions import ChangeRow
     from takeback.model.text.json_text import Json
     from takeback.model.text.lines import Block

@@ -13,7 +13,7 @@ import os
 from struct import error as struct_error
 
 from takeback.disk import machine
-from takeback.ledger.events import CHECKPOINT_NAMED, LOSSES_SEEN, CheckpointRow, NewEvent
+from takeback.ledger.log.events import CHECKPOINT_NAMED, LOSSES_SEEN, CheckpointRow, NewEvent
 from takeback.model import ids, words
 from takeback.model.results import Checkpoint, LeftOut
 from takeback.model.tree import KIND, REASON, REGULAR, SETUID, UNSTABLE

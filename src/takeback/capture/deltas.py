@@ -14,8 +14,9 @@ back. Without a stat cache only what is gone is known.
 
 import os
 
-from takeback.ledger.events import CHECKPOINT_TAKEN
-from takeback.model import losses, words
+from takeback.ledger.log.events import CHECKPOINT_TAKEN
+from takeback.model import words
+from takeback.model.beyond import losses
 from takeback.model.tree import FOLDER, KIND, LINK, REASON, REGULAR, SETUID
 from takeback.worktree import folders, stat_cache
 
@@ -27,8 +28,8 @@ if TYPE_CHECKING:
     from takeback.capture.manifests import Previous
     from takeback.disk.descent import Descent
     from takeback.ledger.ledger import Ledger
+    from takeback.model.beyond.losses import Loss
     from takeback.model.history import Author
-    from takeback.model.losses import Loss
     from takeback.model.text.json_text import Json
     from takeback.model.tree import Owner
     from takeback.worktree.folders import Before as State

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from takeback.disk.machine import FsClock
-    from takeback.ledger.events import CheckpointRow
+    from takeback.ledger.log.events import CheckpointRow
     from takeback.model.tree import Manifest
     from takeback.objects.object_store import ObjectStore
     from takeback.ports import ObjectWriter

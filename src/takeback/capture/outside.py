@@ -10,8 +10,9 @@ import os
 import time
 
 from takeback.disk import descent, machine
-from takeback.ledger import events, outside
-from takeback.ledger.events import NewEvent, pack_facts
+from takeback.ledger import outside
+from takeback.ledger.log import events
+from takeback.ledger.log.events import NewEvent, pack_facts
 from takeback.model.tree import FOLDER, KIND, LINK, REGULAR, UNSTABLE, Entry
 from takeback.model.value import Value
 from takeback.objects.git_objects import BLOB, object_head, sha1

@@ -375,8 +375,8 @@ class ProjectRules:
         return machine.network_file_system(self._root.path) is not None
 
     def git_state(self) -> "dict[str, str]":
-        """What the user's git looks like, by name (`model/git_changes`); nothing without one."""
-        from takeback.worktree import user_git
+        """What the user's git looks like (`model/beyond/git_changes`); nothing without one."""
+        from takeback.worktree.git import user_git
 
         found, repository = user_git.look(self._root.path)
         return found if repository is None else {**found, **repository.state()}
@@ -385,7 +385,7 @@ class ProjectRules:
         """What tells whether `git_state` finds anything new; empty if nobody can tell."""
         from hashlib import sha256
 
-        from takeback.worktree import user_git
+        from takeback.worktree.git import user_git
 
         found, repository = user_git.look(self._root.path)
         stamps: list[object] = [0] if repository is None else repository.stamps()
@@ -399,7 +399,7 @@ class ProjectRules:
         return IgnoreRules(self._root.path)
 
     def _tracked_files(self) -> "frozenset[bytes]":
-        from takeback.worktree import user_git
+        from takeback.worktree.git import user_git
 
         repository = user_git.find_repository(self._root.path)
         return repository.tracked_files() if repository is not None else frozenset()

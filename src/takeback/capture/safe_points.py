@@ -17,8 +17,8 @@ import time
 from takeback.capture.checkpoint import Place, Request, as_value
 from takeback.disk import machine
 from takeback.errors import UsageError
-from takeback.ledger import events
-from takeback.ledger.events import NewEvent
+from takeback.ledger.log import events
+from takeback.ledger.log.events import NewEvent
 from takeback.model import ids, tools, words
 from takeback.model.value import Value
 from takeback.model.words import INTERRUPTED
@@ -30,8 +30,8 @@ if TYPE_CHECKING:
     from takeback.capture.attribution import Window
     from takeback.capture.deltas import Delta
     from takeback.capture.workspace import Workspace
-    from takeback.ledger.events import CheckpointRow, Event
     from takeback.ledger.ledger import Ledger
+    from takeback.ledger.log.events import CheckpointRow, Event
     from takeback.ledger.sessions import SessionRow, TurnRow
     from takeback.ledger.steps import StepRow
     from takeback.model.history import RunningSession

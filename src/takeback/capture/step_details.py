@@ -3,7 +3,7 @@
 import os
 import stat
 
-from takeback.ledger.events import pack_facts
+from takeback.ledger.log.events import pack_facts
 from takeback.model import tools, words
 from takeback.model.text import secrets
 from takeback.objects.git_objects import BLOB, object_id

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from takeback.capture.deltas import Delta
     from takeback.capture.outside import Outside
     from takeback.disk.home import Home, Root
-    from takeback.ledger.events import CheckpointRow
     from takeback.ledger.ledger import Ledger
+    from takeback.ledger.log.events import CheckpointRow
     from takeback.model.history import Author
     from takeback.model.results import Checkpoint
     from takeback.model.text.json_text import Json
@@ -257,7 +257,7 @@ class Workspace:
         seen, known = self.rules.git_stamps(), self.ledger.git.seen()
         if seen and seen == known:
             return {"git": self._git_in_short(self.ledger.git.head())}
-        from takeback.model import git_changes
+        from takeback.model.beyond import git_changes
 
         now = self.rules.git_state()
         facts: dict[str, Json] = {"git": self._git_in_short(now), "git_seen": seen}

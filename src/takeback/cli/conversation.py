@@ -5,9 +5,9 @@ import os
 from takeback.arguments import only_of
 from takeback.cli.parser import Arguments, Option
 from takeback.cli.screen import Screen, safe_line
-from takeback.cli.text import plan_text
+from takeback.cli.text.restores import plan_text
 from takeback.errors import TakebackError, UsageError
-from takeback.model.participants import CONVERSATION, EVERY
+from takeback.model.beyond.participants import CONVERSATION, EVERY
 from takeback.model.plan import called
 from takeback.model.reasons import Action
 from takeback.model.text.safe_text import shell_word

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from takeback.cli.screen import Screen
-    from takeback.cli.text.conflict_text import Styled
+    from takeback.cli.text.restores.conflict_text import Styled
     from takeback.history.compare import Comparison, OwnChanges
     from takeback.history.unified import Line
     from takeback.model.text.json_text import Json

@@ -7,7 +7,8 @@ from takeback.cli.app import INTERRUPTED, folder, inside, is_path
 from takeback.cli.conversation import Conversation
 from takeback.cli.parser import SHOW_SECRETS, Arguments, Option
 from takeback.cli.screen import Marks, Screen, safe_line
-from takeback.cli.text import plan_text, reason_text
+from takeback.cli.text import reason_text
+from takeback.cli.text.restores import plan_text
 from takeback.errors import (
     ConflictError,
     DecisionNeededError,
@@ -16,7 +17,7 @@ from takeback.errors import (
     UsageError,
 )
 from takeback.model import words as terms
-from takeback.model.participants import CONVERSATION
+from takeback.model.beyond.participants import CONVERSATION
 from takeback.model.text.masking import CLOSED
 from takeback.model.text.safe_text import safe, shell_word
 from takeback.model.tree import FOLDER
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from takeback.arguments import Options
-    from takeback.cli.text.conflict_text import Styled
+    from takeback.cli.text.restores.conflict_text import Styled
     from takeback.history.unified import Shown
     from takeback.model.plan import Conflict, Decisions, Plan, PlannedChange, Report
     from takeback.model.text.masking import Masker

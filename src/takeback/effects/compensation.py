@@ -10,8 +10,8 @@ from takeback.disk import programs
 from takeback.disk.failures import FailingAs
 from takeback.effects.effect_log import as_effect, is_undone
 from takeback.errors import TakebackError, UnknownReferenceError
-from takeback.ledger import events
-from takeback.ledger.events import NewEvent
+from takeback.ledger.log import events
+from takeback.ledger.log.events import NewEvent
 from takeback.model import words
 from takeback.model.reasons import Action
 from takeback.model.value import Value
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from takeback.capture.workspace import Workspace
-    from takeback.model.effects import Effect
+    from takeback.model.beyond.effects import Effect
 
 _PATIENCE = 300.0
 _LONGEST = 2000

@@ -2,8 +2,9 @@
 
 from takeback.disk.failures import FailingAs
 from takeback.errors import TakebackError
-from takeback.model import effects, words
-from takeback.model.effects import Effect
+from takeback.model import words
+from takeback.model.beyond import effects
+from takeback.model.beyond.effects import Effect
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

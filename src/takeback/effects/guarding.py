@@ -14,10 +14,11 @@ from hashlib import sha256
 
 from takeback.effects import tamper
 from takeback.effects.verdict import ALLOW, DENY, MODES, OFF, WATCH, Verdict, verdict
-from takeback.ledger import events
-from takeback.ledger.events import NewEvent
-from takeback.model import effects, ids, reasons, tools, words
-from takeback.model.effects import Judgement
+from takeback.ledger.log import events
+from takeback.ledger.log.events import NewEvent
+from takeback.model import ids, reasons, tools, words
+from takeback.model.beyond import effects
+from takeback.model.beyond.effects import Judgement
 from takeback.model.reasons import Reason
 from takeback.model.text import json_text
 from takeback.model.value import Value
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 
     from takeback.capture.workspace import Workspace
     from takeback.effects.tamper import Protected
-    from takeback.model.rescued import Rescued
+    from takeback.model.beyond.rescued import Rescued
     from takeback.model.text.json_text import Json
 
     Row = tuple[str, str, str, str, str]

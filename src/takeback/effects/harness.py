@@ -8,10 +8,11 @@ from takeback.effects.tamper import Protected
 from takeback.effects.verdict import DENY
 from takeback.effects.verdict import verdict as say
 from takeback.errors import GuardRefused, UsageError
-from takeback.ledger import events
-from takeback.ledger.events import NewEvent
-from takeback.model import effects, tools
-from takeback.model.effects import Judgement, Outside
+from takeback.ledger.log import events
+from takeback.ledger.log.events import NewEvent
+from takeback.model import tools
+from takeback.model.beyond import effects
+from takeback.model.beyond.effects import Judgement, Outside
 from takeback.model.reasons import Action, Reason
 
 TYPE_CHECKING = False

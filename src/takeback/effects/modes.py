@@ -12,8 +12,8 @@ from takeback.disk import machine
 from takeback.disk.failures import FailingAs
 from takeback.effects.verdict import MODES, is_lighter
 from takeback.errors import DecisionNeededError, TakebackError, UnknownReferenceError, UsageError
-from takeback.ledger import events
-from takeback.ledger.events import NewEvent
+from takeback.ledger.log import events
+from takeback.ledger.log.events import NewEvent
 from takeback.model.reasons import Action
 from takeback.model.value import Value
 

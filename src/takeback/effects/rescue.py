@@ -13,12 +13,13 @@ from takeback.effects.saved import area, git_rescue
 from takeback.effects.saved.area import Held, Listing
 from takeback.effects.saved.saving import APART, Bounds, Saver
 from takeback.effects.saved.targets import Finder, is_in
-from takeback.ledger import events
 from takeback.ledger.beyond.rescues import OPEN
-from takeback.ledger.events import NewEvent
-from takeback.model import ids, reasons, rescued
+from takeback.ledger.log import events
+from takeback.ledger.log.events import NewEvent
+from takeback.model import ids, reasons
+from takeback.model.beyond import rescued
+from takeback.model.beyond.rescued import LINK, Kept, Missed, Rescued
 from takeback.model.reasons import Reason
-from takeback.model.rescued import LINK, Kept, Missed, Rescued
 from takeback.model.tree import FOLDER, KIND, REGULAR
 from takeback.model.tree import LINK as SYMLINK
 from takeback.worktree.scan import VERSION_CONTROL
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
     from takeback.capture.workspace import Workspace
     from takeback.effects.saved.targets import Wanted
     from takeback.ledger.beyond.rescues import RescueRow
-    from takeback.model.effects import Judgement
+    from takeback.model.beyond.effects import Judgement
     from takeback.model.text.json_text import Json
 
 

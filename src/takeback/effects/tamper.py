@@ -6,14 +6,15 @@ It looks at words, so it is easily misled by somebody who wants to. It stops mis
 import os
 import re
 
-from takeback.model import effects, words
+from takeback.model import words
+from takeback.model.beyond import effects
 from takeback.model.value import Value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from takeback.model.effects import Judgement
+    from takeback.model.beyond.effects import Judgement
 
 GUARD, HOOKS, RECORDING, STORE, SETTINGS = "guard", "hooks", "recording", "store", "settings"
 """What would be changed."""

@@ -10,7 +10,7 @@ Where nobody can be asked, what would be asked is refused. docs/guard.md has the
 from `table`.
 """
 
-from takeback.model import effects
+from takeback.model.beyond import effects
 from takeback.model.value import Value
 
 TYPE_CHECKING = False

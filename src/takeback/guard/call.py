@@ -2,7 +2,7 @@
 
 from takeback.guard.findings import NO_FLOW, Finding, Flow, Word, target_effect
 from takeback.guard.scope import bytes_of
-from takeback.model.effects import (
+from takeback.model.beyond.effects import (
     COMPENSABLE,
     IN_GIT,
     IN_TREE,
@@ -172,7 +172,7 @@ class Call:
         return NO_FLOW
 
     def add_root(self, targets: "Sequence[Target]", code: str, rule: str = "") -> Flow:
-        from takeback.model.effects import DELETE, DESTRUCTIVE, MOVE, WHOLE_GIT
+        from takeback.model.beyond.effects import DELETE, DESTRUCTIVE, MOVE, WHOLE_GIT
 
         is_whole = any(
             each.loss in {DELETE, MOVE} and each.path == bytes_of(self.scope.root)
@@ -224,7 +224,7 @@ _USUAL_REASON = {
 
 def _git_of(targets: "Iterable[Target]") -> "tuple[str, ...]":
     """What of git is lost with targets in a `.git`."""
-    from takeback.model.effects import INDEX, OBJECTS, REFLOG, REFS, STASH, WHOLE_GIT
+    from takeback.model.beyond.effects import INDEX, OBJECTS, REFLOG, REFS, STASH, WHOLE_GIT
 
     found: dict[str, None] = {}
     for each in targets:

@@ -1,6 +1,6 @@
 """What the judge works with: words of a command, what flows through a pipe, and findings."""
 
-from takeback.model.effects import INSIDE, gravity
+from takeback.model.beyond.effects import INSIDE, gravity
 from takeback.model.reasons import Reason
 from takeback.model.value import Value
 
@@ -8,7 +8,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from takeback.model.effects import Outside, Target
+    from takeback.model.beyond.effects import Outside, Target
 
 UNKNOWN = "\ufffc"
 """Stands in a word for text that is not known before the command runs."""
@@ -76,7 +76,7 @@ def gravest_of(found: "Iterable[Finding]") -> "Finding | None":
 
 def target_effect(targets: "Iterable[Target]", lightest: str = INSIDE) -> str:
     """The class that targets of a deletion or an overwrite give a command."""
-    from takeback.model.effects import DESTRUCTIVE, IN_TREE
+    from takeback.model.beyond.effects import DESTRUCTIVE, IN_TREE
 
     effect = lightest
     for each in targets:

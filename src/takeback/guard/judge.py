@@ -1,8 +1,9 @@
 """`judge`: the class of one tool call, from the call alone. It never raises."""
 
 from takeback.guard import rules as guard_rules
-from takeback.model import effects, words
-from takeback.model.effects import Judgement, Part
+from takeback.model import words
+from takeback.model.beyond import effects
+from takeback.model.beyond.effects import Judgement, Part
 from takeback.model.reasons import Reason
 
 TYPE_CHECKING = False

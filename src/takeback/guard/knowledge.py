@@ -6,7 +6,7 @@ The entry with the most words counts; of two, the graver.
 
 import re
 
-from takeback.model.effects import (
+from takeback.model.beyond.effects import (
     CLASSES,
     COMPENSABLE,
     DESTRUCTIVE,

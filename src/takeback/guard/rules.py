@@ -7,7 +7,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from takeback.guard.findings import Finding
-    from takeback.model.effects import Judgement
+    from takeback.model.beyond.effects import Judgement
     from takeback.model.reasons import Reason
 
 
@@ -92,7 +92,7 @@ def _ruled(rule: Rule, found: "list[Finding]", raw: str, origin: str = "user") -
 
 def _graver(rule: Rule, found: "list[Finding]", raw: str) -> "Finding":
     from takeback.guard.findings import gravest_of
-    from takeback.model.effects import gravity
+    from takeback.model.beyond.effects import gravity
 
     made = _ruled(rule, found, raw, "tree")
     before = gravest_of(found)
@@ -108,7 +108,7 @@ def with_tool_rules(rules: Rules, tool: str, found: "Judgement") -> "Judgement":
     """A judgement with the first rule about the tool's name."""
     from fnmatch import fnmatchcase
 
-    from takeback.model.effects import gravity
+    from takeback.model.beyond.effects import gravity
     from takeback.model.reasons import Reason
 
     for origin, listed in (("user", rules.rules), ("tree", rules.tree)):
@@ -154,7 +154,7 @@ def parse(tables: "Mapping[str, object]", origin: str) -> "tuple[Rules, tuple[Re
 
 
 def _rule(table: "Mapping[str, object]", number: int) -> "tuple[Rule | None, str]":
-    from takeback.model.effects import CLASSES
+    from takeback.model.beyond.effects import CLASSES
 
     effect = str(table.get("class", ""))
     if effect not in CLASSES:
@@ -211,7 +211,7 @@ def _is_lighter(rule: Rule) -> bool:
 
     from takeback.guard.judge import judge
     from takeback.model import words
-    from takeback.model.effects import gravity
+    from takeback.model.beyond.effects import gravity
 
     patterns = [word for word in rule.match if not set("*?[") & set(word)]
     texts = [*rule.examples, shlex.join(patterns)] if patterns else list(rule.examples)

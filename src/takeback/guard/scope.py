@@ -3,7 +3,7 @@
 import posixpath
 
 from takeback.guard.findings import UNKNOWN, Word
-from takeback.model.effects import IN_GIT, IN_TREE, NOWHERE, OUTSIDE, Target
+from takeback.model.beyond.effects import IN_GIT, IN_TREE, NOWHERE, OUTSIDE, Target
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

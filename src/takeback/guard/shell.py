@@ -21,7 +21,7 @@ from takeback.guard.findings import (
 )  # fmt: skip
 from takeback.guard.programs import files, hidden, registry
 from takeback.guard.scope import Scope
-from takeback.model.effects import OPAQUE
+from takeback.model.beyond.effects import OPAQUE
 from takeback.model.reasons import Reason
 
 TYPE_CHECKING = False

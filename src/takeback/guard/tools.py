@@ -2,8 +2,9 @@
 
 from takeback.guard.findings import UNKNOWN, Finding, Word
 from takeback.guard.judge import from_findings, judge_command
-from takeback.model import effects, words
-from takeback.model.effects import (
+from takeback.model import words
+from takeback.model.beyond import effects
+from takeback.model.beyond.effects import (
     CLASSES,
     DELETE,
     DESTRUCTIVE,

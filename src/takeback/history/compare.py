@@ -29,8 +29,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Protocol, Self
 
-    from takeback.ledger.events import CheckpointRow
     from takeback.ledger.ledger import Ledger
+    from takeback.ledger.log.events import CheckpointRow
     from takeback.objects.object_store import ObjectStore
 
     class State(Protocol):

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from takeback.capture.deltas import Delta
     from takeback.capture.workspace import Workspace
     from takeback.history.worktree_state import Nowhere
-    from takeback.ledger.events import CheckpointRow
+    from takeback.ledger.log.events import CheckpointRow
     from takeback.objects.object_store import ObjectStore
     from takeback.ports import Progress
     from takeback.store import Store

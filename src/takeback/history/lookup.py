@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from takeback.history.compare import State
-    from takeback.ledger.events import CheckpointRow
     from takeback.ledger.ledger import Ledger
+    from takeback.ledger.log.events import CheckpointRow
     from takeback.objects.object_store import ObjectStore
     from takeback.ports import Progress
     from takeback.store import Store

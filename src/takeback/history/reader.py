@@ -19,8 +19,8 @@ from takeback.history.lookup import (
 )
 from takeback.history.timeline import Timeline
 from takeback.model import ids
+from takeback.model.beyond.participants import Captured
 from takeback.model.history import PathHistory
-from takeback.model.participants import Captured
 from takeback.model.reasons import Action
 from takeback.model.results import Status
 from takeback.model.words import word
@@ -33,8 +33,8 @@ if TYPE_CHECKING:
     from takeback.capture.workspace import Workspace
     from takeback.history.compare import Comparison, OwnChanges, State
     from takeback.history.lookup import Found
-    from takeback.ledger.events import CheckpointRow
     from takeback.ledger.ledger import Ledger
+    from takeback.ledger.log.events import CheckpointRow
     from takeback.model.history import (
         ListedCheckpoint,
         Log,

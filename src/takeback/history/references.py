@@ -31,8 +31,8 @@ if TYPE_CHECKING:
 
     from takeback.ledger.checkpoints import NameRow
     from takeback.ledger.database import Table
-    from takeback.ledger.events import CheckpointRow
     from takeback.ledger.ledger import Ledger
+    from takeback.ledger.log.events import CheckpointRow
     from takeback.ledger.undo_stack import RestoreRow
 
 

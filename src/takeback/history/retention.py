@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
     from typing import TypeVar
 
-    from takeback.ledger.events import CheckpointRow
     from takeback.ledger.ledger import Ledger
+    from takeback.ledger.log.events import CheckpointRow
 
     Setting = Callable[[str, object], object]
 

@@ -15,9 +15,10 @@ from takeback.effects import effect_log
 from takeback.errors import DamagedStoreError
 from takeback.history import references, retention
 from takeback.history.shared import SharedChanges
-from takeback.ledger import events, outside
+from takeback.ledger import outside
 from takeback.ledger.database import Chosen
 from takeback.ledger.journal import ALL_SESSIONS
+from takeback.ledger.log import events
 from takeback.model import words
 from takeback.model.history import (
     Author,
@@ -43,13 +44,13 @@ if TYPE_CHECKING:
     from takeback.effects.saved.of_turn import SavedOfTurn
     from takeback.history.lookup import Past
     from takeback.ledger.checkpoints import DeltaRow, NamedDelta
-    from takeback.ledger.events import CheckpointRow
     from takeback.ledger.ledger import Ledger
+    from takeback.ledger.log.events import CheckpointRow
     from takeback.ledger.sessions import ChangeRow, SessionRow, TurnRecord
     from takeback.ledger.steps import StepRow
     from takeback.ledger.undo_stack import RestoreRow
+    from takeback.model.beyond.losses import Loss
     from takeback.model.history import Change
-    from takeback.model.losses import Loss
     from takeback.model.reasons import Reason
     from takeback.model.text.json_text import Json
 
@@ -552,7 +553,7 @@ class Timeline:
         moves = self._ledger.git.moves(row.opened, row.closed)
         if not moves:
             return ()
-        from takeback.model import git_changes
+        from takeback.model.beyond import git_changes
 
         state = outside.git_state(row.git_after or row.git_before)
         branch = state.branch if state is not None else None

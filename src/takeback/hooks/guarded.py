@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from takeback.capture.workspace import Workspace
     from takeback.effects.guarding import Blocked, Call, Decision
     from takeback.effects.tamper import Protected
-    from takeback.model.rescued import Rescued
+    from takeback.model.beyond.rescued import Rescued
     from takeback.model.text.json_text import Json
 
     Place = tuple[str, str | None]

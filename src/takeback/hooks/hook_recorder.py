@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from takeback.agents.refusals import Refusal
     from takeback.effects.guarding import Blocked, Decision
     from takeback.ledger.sessions import Beginning
-    from takeback.model.rescued import Rescued
+    from takeback.model.beyond.rescued import Rescued
     from takeback.project import Project
 
 _MOMENT = 5_000_000_000

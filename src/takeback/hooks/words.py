@@ -4,8 +4,9 @@ Prompts, paths and reasons are other people's words: on one line each, cut, with
 could end the quotation.
 """
 
-from takeback.model import effects, reasons
+from takeback.model import reasons
 from takeback.model import words as terms
+from takeback.model.beyond import effects
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -16,8 +17,8 @@ if TYPE_CHECKING:
     from takeback.agents.rewinds import Rewind
     from takeback.effects.guarding import Blocked
     from takeback.lessons.lesson import Lesson
+    from takeback.model.beyond.rescued import Rescued
     from takeback.model.history import Relapse
-    from takeback.model.rescued import Rescued
 
 _MOST_FILES = 10
 _LONGEST_PATH = 120

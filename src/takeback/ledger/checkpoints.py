@@ -3,7 +3,7 @@
 from takeback.disk import operations
 from takeback.errors import DamagedStoreError
 from takeback.ledger.database import Group, Table
-from takeback.ledger.events import CheckpointRow
+from takeback.ledger.log.events import CheckpointRow
 from takeback.ledger.schema import path_hash
 from takeback.model import words
 from takeback.model.text import json_text
@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from takeback.disk.sqlite import Connection
     from takeback.ledger.database import Reader, Values
     from takeback.ledger.schema import Tables
+    from takeback.model.beyond.losses import Loss
     from takeback.model.history import Author
-    from takeback.model.losses import Loss
 
     Authors = list[tuple[object, ...]]
 
@@ -528,7 +528,7 @@ class Losses(Group):
 def _folded(rows: "list[tuple[Any, ...]]") -> "tuple[Loss, ...]":
     if not rows:
         return ()
-    from takeback.model.losses import Loss, fold
+    from takeback.model.beyond.losses import Loss, fold
 
     return fold(
         Loss(path, what, reason, bool(folder), size, entries, source or b"", bool(is_shared))
@@ -544,7 +544,7 @@ def follow_losses(
     authors: "Authors",
 ) -> "set[object]":
     """Let the table follow an event, given by number and time; the turns that lost much."""
-    from takeback.model import losses
+    from takeback.model.beyond import losses
 
     numbers = to.paths(name for row in lost for name in (row[0], row[7]) if name)
     turns = set()

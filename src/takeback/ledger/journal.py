@@ -28,7 +28,7 @@ from takeback.errors import (
     UnknownReferenceError,
 )
 from takeback.ledger.database import Group
-from takeback.ledger.events import entry_facts, entry_from
+from takeback.ledger.log.events import entry_facts, entry_from
 from takeback.model import ids
 from takeback.model.plan import (
     Description,
@@ -49,8 +49,8 @@ if TYPE_CHECKING:
 
     from takeback.disk.sqlite import Connection
     from takeback.ledger.database import Reader
-    from takeback.ledger.events import Event
     from takeback.ledger.ledger import Transaction
+    from takeback.ledger.log.events import Event
     from takeback.ledger.outside import Outside
     from takeback.ledger.schema import Tables
     from takeback.model.plan import Decisions, Plan

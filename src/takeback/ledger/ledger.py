@@ -9,11 +9,12 @@ from functools import cached_property
 
 from takeback.disk import operations, sqlite
 from takeback.errors import DamagedStoreError, UnknownReferenceError, UsageError
-from takeback.ledger import events, projections, schema
+from takeback.ledger import schema
 from takeback.ledger.beyond.groups import Beyond
 from takeback.ledger.beyond.tables import SOURCES
 from takeback.ledger.database import AsDamage, Connections, Reader, connect, require_file
-from takeback.ledger.events import (
+from takeback.ledger.log import events, projections
+from takeback.ledger.log.events import (
     CHECKPOINT_TAKEN,
     LINE_STARTED,
     CheckpointRow,
@@ -29,10 +30,10 @@ if TYPE_CHECKING:
     from typing import Any, Protocol
 
     from takeback.disk.sqlite import Connection
-    from takeback.ledger.audit import Snapshot
     from takeback.ledger.checkpoints import Checkpoints, Deltas, Losses, Names
-    from takeback.ledger.events import Event
     from takeback.ledger.journal import Journals, Plans
+    from takeback.ledger.log.audit import Snapshot
+    from takeback.ledger.log.events import Event
     from takeback.ledger.outside import GitLooks, Outside
     from takeback.ledger.retention import Care, Forgets
     from takeback.ledger.sessions import Sessions, Turns
@@ -173,7 +174,7 @@ class Ledger(Beyond):
 
     def require_chain(self) -> None:
         """An error if the log is not as it was written."""
-        from takeback.ledger import audit
+        from takeback.ledger.log import audit
 
         audit.refuse_broken_chain(self._db)
 
@@ -327,14 +328,14 @@ class Ledger(Beyond):
 
     def events(self, after: int = 0) -> "Iterator[Event]":
         """All events, archived and live, after one."""
-        from takeback.ledger import archive
+        from takeback.ledger.log import archive
 
         with AsDamage("read"):
             yield from archive.read_all(self._db, after)
 
     def event(self, seq: int) -> "Event | None":
         """The event with this number."""
-        from takeback.ledger import archive
+        from takeback.ledger.log import archive
 
         with AsDamage("read"):
             live = next(events.read(self._db, "WHERE seq = ?", (seq,)), None)
@@ -344,7 +345,7 @@ class Ledger(Beyond):
         self, kind: str, *, after: int = 0, newest_first: bool = False
     ) -> "Iterator[Event]":
         """The events of one kind, after one."""
-        from takeback.ledger import archive
+        from takeback.ledger.log import archive
 
         with AsDamage("read"):
             found = archive.read_kind(self._db, kind, after)
@@ -455,7 +456,7 @@ class Ledger(Beyond):
 
     def rebuild(self) -> None:
         """Make every table but the events again, from the events, if these are as written."""
-        from takeback.ledger import audit
+        from takeback.ledger.log import audit
 
         with self._transaction():
             audit.refuse_broken_chain(self._db)
@@ -472,7 +473,7 @@ class Ledger(Beyond):
 
         `fact` is the event that tells so; it lists the commitments to what they say now.
         """
-        from takeback.ledger import audit
+        from takeback.ledger.log import audit
 
         with self._transaction() as db:
             self._appended = audit.redact(db, fact, said, details, self._author(), forgetting)
@@ -480,14 +481,14 @@ class Ledger(Beyond):
 
     def archive(self) -> int:
         """Move events that nothing can undo to a new segment of the archive; how many."""
-        from takeback.ledger import archive
+        from takeback.ledger.log import archive
 
         with self._transaction() as db:
             return archive.add(db)
 
     def shrink(self) -> "str":
         """Leave nothing in the file but what the tables hold; who is in the way, if somebody is."""
-        from takeback.ledger import audit
+        from takeback.ledger.log import audit
 
         return audit.shrink(self._db, self.path)
 
@@ -525,13 +526,13 @@ class Ledger(Beyond):
 
     def snapshot(self) -> "Snapshot":
         """The ledger as it is at this moment, on a connection of its own."""
-        from takeback.ledger.audit import Snapshot
+        from takeback.ledger.log.audit import Snapshot
 
         return Snapshot(self.path, self.line)
 
     def check(self) -> "Iterator[Reason]":
         """What is wrong with the ledger itself."""
-        from takeback.ledger import audit
+        from takeback.ledger.log import audit
 
         return audit.check(self._db)
 

@@ -16,7 +16,7 @@ from takeback.disk import operations
 from takeback.disk.descent import parted
 from takeback.errors import DamagedStoreError
 from takeback.ledger.database import Group
-from takeback.ledger.events import entry_facts, entry_from
+from takeback.ledger.log.events import entry_facts, entry_from
 from takeback.model.reasons import Action
 from takeback.model.text import json_text
 

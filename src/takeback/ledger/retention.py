@@ -10,7 +10,7 @@ pages, its log and its free space can be searched for it in the end.
 
 from takeback.disk import operations
 from takeback.ledger.database import Group
-from takeback.ledger.events import entry_from
+from takeback.ledger.log.events import entry_from
 from takeback.model.text import json_text
 from takeback.model.value import Value
 

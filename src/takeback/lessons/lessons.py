@@ -5,9 +5,9 @@ import time
 
 from takeback.disk.failures import FailingAs
 from takeback.errors import DecisionNeededError, TakebackError, UnknownReferenceError, UsageError
-from takeback.ledger import events
 from takeback.ledger.beyond.lessons import first_line
-from takeback.ledger.events import NewEvent
+from takeback.ledger.log import events
+from takeback.ledger.log.events import NewEvent
 from takeback.lessons import choice
 from takeback.lessons.lesson import (
     ACTIVE,

@@ -12,8 +12,8 @@ All that is read is bounded.
 import time
 
 from takeback.capture.changes import Trees, runs
-from takeback.ledger import events
-from takeback.ledger.events import NewEvent
+from takeback.ledger.log import events
+from takeback.ledger.log.events import NewEvent
 from takeback.lessons import choice, likeness
 from takeback.model import words
 from takeback.model.text import lines as texts

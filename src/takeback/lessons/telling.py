@@ -6,8 +6,8 @@ note gave its reason, too.
 
 import time
 
-from takeback.ledger import events
-from takeback.ledger.events import NewEvent
+from takeback.ledger.log import events
+from takeback.ledger.log.events import NewEvent
 from takeback.lessons import choice
 from takeback.lessons.lesson import ACTIVE
 from takeback.lessons.lessons import as_lesson, status_of

@@ -5,9 +5,9 @@ from takeback.model.words import DONE
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from takeback.model.effects import Effect
-    from takeback.model.losses import Loss
-    from takeback.model.participants import Captured
+    from takeback.model.beyond.effects import Effect
+    from takeback.model.beyond.losses import Loss
+    from takeback.model.beyond.participants import Captured
     from takeback.model.reasons import Reason
     from takeback.model.results import Checkpoint, LeftOut, OutsideFile
     from takeback.model.text.json_text import Json

@@ -12,10 +12,10 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
 
-    from takeback.model.effects import Effect
+    from takeback.model.beyond.effects import Effect
+    from takeback.model.beyond.losses import Loss
+    from takeback.model.beyond.participants import Move
     from takeback.model.history import RunningSession
-    from takeback.model.losses import Loss
-    from takeback.model.participants import Move
     from takeback.model.reasons import Reason
     from takeback.model.tree import Entry
 

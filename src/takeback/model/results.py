@@ -4,7 +4,7 @@ from takeback.model.value import Value, path_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from takeback.model.participants import Captured
+    from takeback.model.beyond.participants import Captured
     from takeback.model.reasons import Action, Reason
 
 

@@ -9,7 +9,7 @@ import os
 
 from takeback.disk import programs
 from takeback.errors import ParticipantError, UsageError
-from takeback.model.participants import KINDS, LONGEST_TOKEN, OTHER, Difference
+from takeback.model.beyond.participants import KINDS, LONGEST_TOKEN, OTHER, Difference
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -8,7 +8,6 @@ import time
 
 from takeback.disk.sqlite import DatabaseError
 from takeback.errors import InternalError, ParticipantError, TakebackError, UsageError
-from takeback.ledger import events
 from takeback.ledger.beyond.participants import (
     ABORTED,
     DECIDED,
@@ -18,10 +17,11 @@ from takeback.ledger.beyond.participants import (
     NOT_ABORTED,
     WAITS,
 )
-from takeback.ledger.events import NewEvent, pack_facts
 from takeback.ledger.journal import STAGING
+from takeback.ledger.log import events
+from takeback.ledger.log.events import NewEvent, pack_facts
 from takeback.model import reasons
-from takeback.model.participants import (
+from takeback.model.beyond.participants import (
     AFTERWARDS,
     KINDS,
     LONGEST_TOKEN,
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from takeback.ledger.journal import Journal
     from takeback.ledger.ledger import Finish as Committed
     from takeback.ledger.ledger import Ledger
-    from takeback.model.participants import Difference, Move
+    from takeback.model.beyond.participants import Difference, Move
     from takeback.model.text.json_text import Json
     from takeback.participants.mutations import Way, Ways
     from takeback.ports import Participant

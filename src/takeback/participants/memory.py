@@ -10,9 +10,9 @@ from collections.abc import MutableMapping
 from hashlib import sha256
 
 from takeback.errors import ParticipantError, UsageError
-from takeback.ledger import events
-from takeback.ledger.events import NewEvent
-from takeback.model.participants import MEMORY, Difference
+from takeback.ledger.log import events
+from takeback.ledger.log.events import NewEvent
+from takeback.model.beyond.participants import MEMORY, Difference
 from takeback.model.text import json_text
 from takeback.model.value import Value
 

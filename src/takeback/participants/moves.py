@@ -10,7 +10,7 @@ from takeback.ledger.beyond.mutations import APPLIED, BEGUN, INVERTED
 from takeback.ledger.beyond.participants import DONE as IS_DONE
 from takeback.ledger.beyond.participants import NOW
 from takeback.model import reasons
-from takeback.model.participants import (
+from takeback.model.beyond.participants import (
     AFTERWARDS,
     CONFLICTS,
     EVERY,
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from takeback.ledger.beyond.participants import MoveRow, TokenRow
     from takeback.ledger.ledger import Ledger
     from takeback.ledger.sessions import TurnRow
-    from takeback.model.participants import Mutation
+    from takeback.model.beyond.participants import Mutation
     from takeback.model.plan import Description, Plan
     from takeback.participants.coordinator import Participants
 

@@ -9,11 +9,11 @@ import time
 from functools import wraps
 
 from takeback.errors import ParticipantError, UsageError
-from takeback.ledger import events
 from takeback.ledger.beyond.mutations import APPLIED, BEGUN, BROKEN, INVERTED
-from takeback.ledger.events import NewEvent
+from takeback.ledger.log import events
+from takeback.ledger.log.events import NewEvent
 from takeback.model import ids
-from takeback.model.participants import MUTATION_NAME, OTHER, Difference
+from takeback.model.beyond.participants import MUTATION_NAME, OTHER, Difference
 from takeback.model.value import Value
 from takeback.participants.at_work import at_work
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from typing import Any, ParamSpec, TypeVar
 
     from takeback.ledger.ledger import Ledger
-    from takeback.model.participants import Mutation
+    from takeback.model.beyond.participants import Mutation
     from takeback.model.text.json_text import Json
     from takeback.ports import Shelf
 

@@ -15,7 +15,12 @@ if TYPE_CHECKING:
     from takeback.ports import Participant
 
 _SECRETS = ("password", "sslpassword")
-TYPES = ("command", "postgres", "sqlite")
+_MODULES = {
+    "command": "takeback.participants.command",
+    "postgres": "takeback.participants.postgres.participant",
+    "sqlite": "takeback.participants.sqlite.participant",
+}
+TYPES = tuple(_MODULES)
 
 
 def configured(name: str, options: "Mapping[str, object]") -> "Participant":
@@ -26,7 +31,7 @@ def configured(name: str, options: "Mapping[str, object]") -> "Participant":
             f"`participants.{name}` has the unknown type `{chosen}`",
             hint=f"`type` is one of {', '.join(TYPES)}",
         )
-    module = import_module(f"takeback.participants.{chosen}")
+    module = import_module(_MODULES[str(chosen)])
     found: Participant = module.configured(name, options)
     return found
 

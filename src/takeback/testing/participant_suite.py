@@ -25,7 +25,7 @@ from collections.abc import Callable
 from typing import Protocol
 
 from takeback.errors import ParticipantError
-from takeback.model.participants import KINDS, LONGEST_TOKEN, Difference
+from takeback.model.beyond.participants import KINDS, LONGEST_TOKEN, Difference
 from takeback.testing.shelves import FolderShelf
 
 TYPE_CHECKING = False

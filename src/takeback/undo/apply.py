@@ -24,10 +24,11 @@ import os
 from takeback.disk import descent, operations
 from takeback.disk.sqlite import DatabaseError
 from takeback.errors import DamagedStoreError, TakebackError, UnfinishedError
-from takeback.ledger import events, journal
+from takeback.ledger import journal
 from takeback.ledger.beyond.participants import DECIDED
-from takeback.ledger.events import NewEvent
 from takeback.ledger.journal import Away
+from takeback.ledger.log import events
+from takeback.ledger.log.events import NewEvent
 from takeback.ledger.outside import file_facts
 from takeback.model import reasons, words
 from takeback.model.ids import is_stage
@@ -53,7 +54,7 @@ if TYPE_CHECKING:
     from takeback.participants.coordinator import Participants, Together
     from takeback.ports import Progress
     from takeback.store import Store
-    from takeback.undo.planner import Planner
+    from takeback.undo.plans.planner import Planner
 
     Late = list[dict[bytes, bytes]]
 

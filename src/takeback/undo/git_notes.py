@@ -14,8 +14,9 @@ or of several with other work between them, nothing is dropped.
 import os
 
 from takeback.ledger.outside import git_state
-from takeback.model import git_changes, reasons
-from takeback.model.git_changes import (
+from takeback.model import reasons
+from takeback.model.beyond import git_changes
+from takeback.model.beyond.git_changes import (
     BRANCH,
     DOING,
     GIT,
@@ -37,13 +38,13 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
-    from takeback.ledger.events import CheckpointRow
     from takeback.ledger.ledger import Ledger
+    from takeback.ledger.log.events import CheckpointRow
     from takeback.ledger.sessions import TurnRow
-    from takeback.model.git_changes import Moves, State
+    from takeback.model.beyond.git_changes import Moves, State
     from takeback.model.plan import PlannedChange
-    from takeback.undo.select import Item
-    from takeback.worktree.user_git import Commit
+    from takeback.undo.plans.select import Item
+    from takeback.worktree.git.user_git import Commit
 
 
 class Span(Value):
@@ -416,7 +417,7 @@ def staged(
     """What goes back in the tree, and stays in the index as the turn left it."""
     if any(each.code in _MOVES_HEAD for each in told):
         return ()
-    from takeback.worktree import user_git
+    from takeback.worktree.git import user_git
 
     files = {
         change.raw_path: change.before.oid
@@ -436,7 +437,7 @@ def _is_at_or_below(root: bytes, head: "str | None", other: "str | None") -> boo
 
 def _between(root: bytes, older: "str | None", newer: "str | None") -> "list[Commit] | None":
     """The commits between two, newest first; None if nobody can tell."""
-    from takeback.worktree import user_git
+    from takeback.worktree.git import user_git
 
     repository = user_git.find_repository(root)
     if repository is None or older is None or newer is None:
@@ -445,7 +446,7 @@ def _between(root: bytes, older: "str | None", newer: "str | None") -> "list[Com
 
 
 def _made_since(root: bytes, newest: str, moment: int) -> "list[Commit]":
-    from takeback.worktree import user_git
+    from takeback.worktree.git import user_git
 
     repository = user_git.find_repository(root)
     return repository.commits_since(newest, moment) if repository is not None else []

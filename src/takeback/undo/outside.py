@@ -13,10 +13,10 @@ from takeback.model import reasons
 from takeback.model.plan import Conflict
 from takeback.model.reasons import Reason
 from takeback.model.words import KEEP_MINE, NAMED, SKIP
-from takeback.undo import reverts
-from takeback.undo.draft import Draft
-from takeback.undo.renames import Unmoved
-from takeback.undo.reverts import Taken
+from takeback.undo.plans import reverts
+from takeback.undo.plans.draft import Draft
+from takeback.undo.plans.renames import Unmoved
+from takeback.undo.plans.reverts import Taken
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     from takeback.ledger.outside import Run as Fold
     from takeback.model.plan import PlannedChange
     from takeback.model.tree import Entry
-    from takeback.undo.merge import Merging
-    from takeback.undo.select import Selection
+    from takeback.undo.plans.merge import Merging
+    from takeback.undo.plans.select import Selection
 
     Look = Callable[[Iterable[bytes]], dict[bytes, Seen]]
 

@@ -6,7 +6,7 @@ say. Every path counts by who changed it since the state that the plan goes back
 
 from takeback.errors import DecisionNeededError
 from takeback.model import reasons
-from takeback.model.participants import STAYS
+from takeback.model.beyond.participants import STAYS
 from takeback.model.reasons import Action, Reason
 from takeback.model.value import path_text
 from takeback.model.words import PERHAPS, RESTORE, ROLLBACK, STEP, UNKNOWN, UNREPORTED

@@ -18,8 +18,9 @@ import os
 from takeback.disk import descent, operations
 from takeback.errors import NoLongerKeptError, UnknownReferenceError
 from takeback.history.lookup import Place
-from takeback.ledger import events, journal
-from takeback.ledger.events import NewEvent, pack_facts
+from takeback.ledger import journal
+from takeback.ledger.log import events
+from takeback.ledger.log.events import NewEvent, pack_facts
 from takeback.model import reasons
 from takeback.model.ids import PREFIX, is_stage
 from takeback.model.plan import Remark

@@ -21,21 +21,22 @@ from takeback.errors import (
     UsageError,
 )
 from takeback.history.lookup import Place as Folder
-from takeback.ledger import events
-from takeback.ledger.events import NewEvent, pack_facts
 from takeback.ledger.journal import Journal
+from takeback.ledger.log import events
+from takeback.ledger.log.events import NewEvent, pack_facts
 from takeback.ledger.undo_stack import ALL_SHARED
 from takeback.model import ids, reasons
-from takeback.model.participants import CONFLICTS, EVERY, FILES, KINDS
+from takeback.model.beyond.participants import CONFLICTS, EVERY, FILES, KINDS
 from takeback.model.plan import SETTLED, Plan, Remark, Report, entry_ids, move_states
 from takeback.model.reasons import Action, Reason
 from takeback.model.tree import FOLDER, UnstoredFile, is_same
 from takeback.model.words import REDO, RESCUED, ROLLBACK, count
 from takeback.objects.git_objects import BLOB
 from takeback.participants import moves
-from takeback.undo import apply, own, rescue, select, standing
-from takeback.undo import planner as planning
+from takeback.undo import apply, own, rescue
 from takeback.undo.apply import Finish, MovedError
+from takeback.undo.plans import planner as planning
+from takeback.undo.plans import select, standing
 from takeback.undo.told_again import as_done, as_nothing, moved
 from takeback.worktree.stage import Shut
 
@@ -44,9 +45,9 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from takeback.capture.workspace import Workspace
-    from takeback.ledger.events import CheckpointRow, Event
     from takeback.ledger.ledger import Ledger
-    from takeback.model.git_changes import State
+    from takeback.ledger.log.events import CheckpointRow, Event
+    from takeback.model.beyond.git_changes import State
     from takeback.model.history import RunningSession
     from takeback.model.plan import Description, Preview
     from takeback.model.results import Checkpoint

@@ -3,7 +3,7 @@
 from takeback.history import references
 from takeback.ledger.beyond.participants import DONE as IS_DONE
 from takeback.model import reasons
-from takeback.model.participants import AFTERWARDS, DONE, FAILED, MOVES, Move
+from takeback.model.beyond.participants import AFTERWARDS, DONE, FAILED, MOVES, Move
 from takeback.model.plan import Plan, PlannedChange, Remark, Report
 from takeback.model.reasons import Reason
 from takeback.model.tree import judge

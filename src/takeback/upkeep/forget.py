@@ -31,8 +31,9 @@ from takeback.errors import (
 from takeback.history import lookup, references
 from takeback.history.compare import Saved
 from takeback.history.lookup import Place
-from takeback.ledger import database, events, retention
-from takeback.ledger.events import NewEvent, pack_facts
+from takeback.ledger import database, retention
+from takeback.ledger.log import events
+from takeback.ledger.log.events import NewEvent, pack_facts
 from takeback.model import forgotten, ids, reasons, tools
 from takeback.model.forgotten import ForgetRequest, Forgotten
 from takeback.model.reasons import Action, Reason

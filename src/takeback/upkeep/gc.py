@@ -20,8 +20,8 @@ from contextlib import closing
 
 from takeback.errors import BusyError
 from takeback.history import retention
-from takeback.ledger import events
-from takeback.ledger.events import NewEvent, pack_facts
+from takeback.ledger.log import events
+from takeback.ledger.log.events import NewEvent, pack_facts
 from takeback.model.reasons import Action
 from takeback.model.results import Cleanup
 from takeback.model.value import Value

@@ -16,7 +16,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator
 
-    from takeback.ledger.events import CheckpointRow
+    from takeback.ledger.log.events import CheckpointRow
     from takeback.model.forgotten import ForgetRequest
     from takeback.model.tree import Manifest
     from takeback.objects.object_store import ObjectStore

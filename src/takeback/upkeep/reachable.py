@@ -8,8 +8,8 @@ stands in arrays: a large store has hundreds of thousands.
 """
 
 from takeback.errors import DamagedStoreError
-from takeback.ledger import events
-from takeback.ledger.events import entry_from
+from takeback.ledger.log import events
+from takeback.ledger.log.events import entry_from
 from takeback.model.reasons import Action
 from takeback.model.tree import FOLDER
 from takeback.model.words import FINDING_NEEDED
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Any
 
-    from takeback.ledger.events import CheckpointRow, Event
     from takeback.ledger.ledger import Ledger
+    from takeback.ledger.log.events import CheckpointRow, Event
     from takeback.model.tree import Entry
     from takeback.objects.object_store import ObjectStore
     from takeback.objects.pack_read import PackFile

@@ -12,9 +12,9 @@ what shall be forgotten, and entries of lists go where nothing sensible would be
 import re
 
 from takeback.errors import DamagedStoreError, NewerStoreError
-from takeback.ledger import events
 from takeback.ledger.beyond.effects import forget_words
-from takeback.ledger.events import entry_facts, entry_from
+from takeback.ledger.log import events
+from takeback.ledger.log.events import entry_facts, entry_from
 from takeback.model import words as terms
 from takeback.model.forgotten import OURS, SHORTEST_TEXT, TURN, Touched
 from takeback.model.text import json_text
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from typing import Any
 
-    from takeback.ledger.events import CheckpointRow, Event
+    from takeback.ledger.log.events import CheckpointRow, Event
     from takeback.model.forgotten import ForgetRequest
     from takeback.ports import ObjectTaker, Progress
     from takeback.store import Store

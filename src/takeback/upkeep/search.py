@@ -5,7 +5,7 @@ import re
 import stat
 
 from takeback.errors import UnfinishedError
-from takeback.ledger import events
+from takeback.ledger.log import events
 from takeback.model.forgotten import as_texts
 from takeback.model.reasons import Action
 from takeback.model.text import json_text

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from typing import Self
 
     from takeback.disk.home import Home, Root
-    from takeback.ledger.events import CheckpointRow
+    from takeback.ledger.log.events import CheckpointRow
     from takeback.model.results import KnownProject
     from takeback.ports import Progress
 

@@ -9,8 +9,8 @@ from takeback.disk.lock import Held
 from takeback.effects.saved import care
 from takeback.errors import DamagedStoreError, TakebackError, UnknownReferenceError, UsageError
 from takeback.history import references, retention
-from takeback.ledger import events
-from takeback.ledger.events import NewEvent
+from takeback.ledger.log import events
+from takeback.ledger.log.events import NewEvent
 from takeback.model import ids, reasons
 from takeback.model.reasons import Action, Reason
 from takeback.model.results import KeptState, Usage
@@ -20,8 +20,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from takeback.capture.workspace import Workspace
     from takeback.history.retention import Rules
-    from takeback.ledger.events import CheckpointRow
     from takeback.ledger.ledger import Ledger
+    from takeback.ledger.log.events import CheckpointRow
     from takeback.model.results import Cleanup, Share, Verification
     from takeback.model.text.json_text import Json
     from takeback.ports import Progress

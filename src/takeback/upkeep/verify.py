@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from takeback.disk.lock import Held
-    from takeback.ledger.events import CheckpointRow
+    from takeback.ledger.log.events import CheckpointRow
     from takeback.model.tree import Entry
     from takeback.objects.object_store import ObjectStore
     from takeback.ports import Progress

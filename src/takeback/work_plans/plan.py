@@ -15,7 +15,7 @@ from takeback.errors import (
 )
 from takeback.ledger.beyond.work_plans import UNDONE
 from takeback.model import reasons
-from takeback.model.participants import DATABASES, FILES, MEMORY, OTHER, STAYS
+from takeback.model.beyond.participants import DATABASES, FILES, MEMORY, OTHER, STAYS
 from takeback.model.reasons import Action, Reason
 from takeback.model.words import DONE, FAILED, INTERRUPTED, RUNNING, STATUSES
 from takeback.work_plans.records import FAILING, Records, new_id

@@ -4,9 +4,9 @@ import os
 import time
 
 from takeback.errors import BusyError, PausedError, RolledBack
-from takeback.ledger import events
 from takeback.ledger.beyond.work_plans import as_step
-from takeback.ledger.events import NewEvent
+from takeback.ledger.log import events
+from takeback.ledger.log.events import NewEvent
 from takeback.model import ids
 from takeback.model.reasons import Action
 from takeback.model.words import DONE, NAMED, RUNNING, count

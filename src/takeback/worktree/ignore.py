@@ -10,7 +10,7 @@ the harmless mistake; so a `!` pattern over a limit stands for one that matches 
 
 import os
 
-from takeback.worktree.user_git import find_repository, is_regular, read_regular
+from takeback.worktree.git.user_git import find_repository, is_regular, read_regular
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

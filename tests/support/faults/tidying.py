@@ -15,7 +15,7 @@ from faults.judge import verified
 from takeback.disk import operations
 from takeback.errors import TakebackError
 from takeback.history.retention import Rules
-from takeback.ledger import archive
+from takeback.ledger.log import archive
 from takeback.model.results import Cleanup
 from takeback.project import Project
 from takeback.session import Turn

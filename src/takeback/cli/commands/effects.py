@@ -11,7 +11,7 @@ from takeback.errors import UsageError
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from takeback.effects.compensation import Compensation
-    from takeback.model.effects import Effect
+    from takeback.model.beyond.effects import Effect
     from takeback.project import Project
 
 _USUAL = 50

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from takeback.effects.modes import Terminal
     from takeback.ledger.beyond.effects import RefusalRow
-    from takeback.model.effects import Judgement, Target
+    from takeback.model.beyond.effects import Judgement, Target
     from takeback.model.text.json_text import Json
     from takeback.upkeep.settings import Settings
 

@@ -419,7 +419,7 @@ def _first_checkpoint(given: "Arguments", screen: "Screen", *, is_meant: bool) -
 
 
 def _is_in_repository(path: bytes) -> bool:
-    from takeback.worktree import user_git
+    from takeback.worktree.git import user_git
 
     top = user_git.top_of_repository(os.path.realpath(path))
     return top not in {None, b"/", os.path.realpath(environment.user_home())}

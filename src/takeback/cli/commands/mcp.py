@@ -11,9 +11,10 @@ from takeback.cli.app import folder
 from takeback.cli.commands import checkpoint as checkpoint_text
 from takeback.cli.parser import BEYOND, Arguments, Command
 from takeback.cli.screen import title
-from takeback.cli.text import action_text, now_text, plan_text, reason_text, turn_text
+from takeback.cli.text import action_text, now_text, reason_text, turn_text
+from takeback.cli.text.restores import plan_text
+from takeback.model.beyond.participants import STAYS
 from takeback.model.history import RecordedTurn
-from takeback.model.participants import STAYS
 from takeback.model.text.json_text import path_fields
 from takeback.model.words import REDO, ROLLBACK, UNDO
 

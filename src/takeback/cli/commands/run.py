@@ -8,7 +8,7 @@ import contextlib
 import os
 import time
 
-from takeback.agents import aider
+from takeback.agents.dialects import aider
 from takeback.cli.app import open_project, with_way_back
 from takeback.cli.parser import EVERYDAY, SHOW_SECRETS, Arguments, Command, Option
 from takeback.cli.screens.child import (
@@ -22,7 +22,8 @@ from takeback.cli.screens.child import (
     find,
     start,
 )
-from takeback.cli.text import loss_text, state_text, turn_text
+from takeback.cli.text import state_text, turn_text
+from takeback.cli.text.restores import loss_text
 from takeback.effects.guarding import mode_of_run
 from takeback.errors import (
     DamagedStoreError,

@@ -7,7 +7,7 @@ from takeback.cli.app import get_project
 from takeback.cli.parser import LOOK, SHOW_SECRETS, Arguments, Command, Option
 from takeback.cli.screen import Screen, safe_content, timestamp
 from takeback.cli.text import turn_text
-from takeback.cli.text.plan_text import running_json
+from takeback.cli.text.restores.plan_text import running_json
 from takeback.model.words import count
 
 TYPE_CHECKING = False

@@ -8,7 +8,8 @@ from takeback.cli.app import folder, get_project, inside, is_path
 from takeback.cli.commands.checkpoint import as_json
 from takeback.cli.parser import LOOK, SHOW_SECRETS, Arguments, Command, Option
 from takeback.cli.screen import Screen, safe_content
-from takeback.cli.text import move_text, now_text, show_text, turn_text
+from takeback.cli.text import now_text, show_text, turn_text
+from takeback.cli.text.restores import move_text
 from takeback.errors import DecisionNeededError, UnknownReferenceError
 from takeback.history.references import is_now
 from takeback.model.history import RecordedTurn

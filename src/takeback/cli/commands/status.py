@@ -10,7 +10,7 @@ from takeback.cli.commands.relocate import older_history
 from takeback.cli.parser import EVERYDAY, SHOW_SECRETS, Arguments, Command, Option
 from takeback.cli.screen import Screen, ago, safe_line, size
 from takeback.cli.text import action_text, now_text, turn_text
-from takeback.cli.text.plan_text import running_json
+from takeback.cli.text.restores.plan_text import running_json
 from takeback.errors import TakebackError, UsageError
 from takeback.ledger.journal import ALL_SESSIONS
 from takeback.model import reasons

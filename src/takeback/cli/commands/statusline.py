@@ -73,7 +73,7 @@ def _session(project: "Project", said: "dict[str, object]") -> "str | None":
 
 
 def _line(project: "Project", session: "str | None", screen: "Screen") -> str:
-    from takeback.undo import select
+    from takeback.undo.plans import select
 
     with project.workspace.ledger.snapshot() as ledger:
         number = ledger.sessions.get(session).number if session is not None else None

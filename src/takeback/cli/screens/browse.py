@@ -16,7 +16,7 @@ from takeback.cli.screens.browser import Model, Overlay
 from takeback.cli.screens.browser_source import Sheet, Source
 from takeback.cli.screens.browser_view import ALL, HELP, BrowserView, Text, panes
 from takeback.cli.screens.terminal import RESIZED, full_screen
-from takeback.cli.text import plan_text
+from takeback.cli.text.restores import plan_text
 from takeback.errors import TakebackError, UnfinishedError, UsageError
 from takeback.model.reasons import Action
 from takeback.model.text.safe_text import safe

@@ -9,9 +9,9 @@ from typing import NamedTuple
 from takeback.cli import screen
 from takeback.cli.restore_flow import can_decide
 from takeback.cli.screens.terminal import END_OF_INPUT
-from takeback.cli.text import loss_text
-from takeback.cli.text.plan_text import own_edits
 from takeback.cli.text.reason_text import of_remark, sentence
+from takeback.cli.text.restores import loss_text
+from takeback.cli.text.restores.plan_text import own_edits
 from takeback.model.plan import Conflict, Dependent, Plan, PlannedChange
 from takeback.model.text.safe_text import safe
 from takeback.model.words import KEEP_MINE, MARKERS, ROLLBACK, SKIP, TAKE_BACK, YOU

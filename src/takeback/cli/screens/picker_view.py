@@ -5,8 +5,8 @@ from takeback.cli.restore_flow import Wanted
 from takeback.cli.screen import safe_line
 from takeback.cli.screens import picker
 from takeback.cli.screens.terminal import RESIZED, full_screen, wrap
-from takeback.cli.text import conflict_text
-from takeback.cli.text.plan_text import STYLES, Page, amount
+from takeback.cli.text.restores import conflict_text
+from takeback.cli.text.restores.plan_text import STYLES, Page, amount
 from takeback.errors import TakebackError
 from takeback.model.text.safe_text import safe
 from takeback.model.words import count
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from takeback.cli.screen import Screen
     from takeback.cli.screens.picker import Item, Model
     from takeback.cli.screens.terminal import Keyboard
-    from takeback.cli.text.conflict_text import Styled
+    from takeback.cli.text.restores.conflict_text import Styled
     from takeback.model.plan import Plan
 
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from typing import Any, Protocol, Self, TypeVar
 
     from takeback.cli.screen import Screen
-    from takeback.cli.text.conflict_text import Styled
+    from takeback.cli.text.restores.conflict_text import Styled
 
     Handler = Callable[[int, FrameType | None], Any] | int | None
     Result = TypeVar("Result")

@@ -11,7 +11,8 @@ from takeback.cli import app
 from takeback.cli import screen as layout
 from takeback.cli.restore_flow import Contents
 from takeback.cli.screen import Screen, safe_line
-from takeback.cli.text import action_text, now_text, plan_text, reason_text, show_text, turn_text
+from takeback.cli.text import action_text, now_text, reason_text, show_text, turn_text
+from takeback.cli.text.restores import plan_text
 from takeback.errors import BusyError, NothingToTakeBackError, TakebackError, UsageError
 from takeback.hooks import hook
 from takeback.hooks.hook_recorder import HookRecorder

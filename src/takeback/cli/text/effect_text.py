@@ -8,7 +8,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from takeback.model.effects import Effect
+    from takeback.model.beyond.effects import Effect
     from takeback.model.text.json_text import Json
     from takeback.model.text.masking import Masker
 
@@ -29,8 +29,14 @@ GUARD = {
     "guard-cannot-read": "the packages `tree-sitter` and `tree-sitter-bash` are not installed, so"
     " every command counts as opaque: install Takeback again with its dependencies",
     "guard-lighter": "the guard was set from {before} to {after} by {by}, {when}",
+    "guard-unread": "the {origin} rules cannot be read: {why}",
+    "guard-unknown-class": "rule {rule} of the {origin} rules has no known `class`",
+    "guard-no-match": "rule {rule} of the {origin} rules has neither `match` nor `tool`",
+    "guard-unknown-table": "`{name}` of the {origin} rules is not known, and is ignored",
+    "guard-tree-lighter": "rule `{rule}` of the tree would make calls lighter; ignored",
+    "guard-tree-trust": "a file of the tree cannot trust MCP servers; that is ignored",
 }
-"""What `takeback doctor` says of the guard."""
+"""What is said of the guard and its rules."""
 
 
 def as_json(effect: "Effect", masker: "Masker") -> "Json":

@@ -1,7 +1,8 @@
 """Sentences for reasons, findings and actions: the one place where a code becomes words."""
 
 from takeback.cli.screen import size
-from takeback.cli.text import effect_text, git_text
+from takeback.cli.text import effect_text
+from takeback.cli.text.restores import git_text
 from takeback.model import reasons
 from takeback.model.plan import called
 from takeback.model.results import PROJECT
@@ -26,12 +27,6 @@ _FORM = 'listeners = [["reindex", "--changed"]] is a list of commands, each a li
 
 _PLAIN = {
     reasons.GUARD_TAMPER: "it changes the guard, the hooks or the store of Takeback",
-    "guard-unread": "the {origin} rules cannot be read: {why}",
-    "guard-unknown-class": "rule {rule} of the {origin} rules has no known `class`",
-    "guard-no-match": "rule {rule} of the {origin} rules has neither `match` nor `tool`",
-    "guard-unknown-table": "`{name}` of the {origin} rules is not known, and is ignored",
-    "guard-tree-lighter": "rule `{rule}` of the tree would make calls lighter; ignored",
-    "guard-tree-trust": "a file of the tree cannot trust MCP servers; that is ignored",
     reasons.YOURS: "yours",
     reasons.ALREADY: "already as it was",
     reasons.AGENTS_OWN: "the agent's own history",

@@ -4,7 +4,8 @@ import time
 
 from takeback.cli import screen as layout
 from takeback.cli.screen import ago
-from takeback.cli.text import effect_text, loss_text, move_text, state_text
+from takeback.cli.text import effect_text, state_text
+from takeback.cli.text.restores import loss_text, move_text
 from takeback.cli.text.turn_text import (
     amount,
     can_return,

@@ -4,7 +4,8 @@ import time
 
 from takeback.cli import screen as layout
 from takeback.cli.screen import Marks, columns, pad, safe_content, safe_line, timestamp
-from takeback.cli.text import effect_text, git_text, loss_text, state_text
+from takeback.cli.text import effect_text, state_text
+from takeback.cli.text.restores import git_text, loss_text
 from takeback.model import reasons
 from takeback.model import words as terms
 from takeback.model.text.json_text import path_fields

@@ -11,8 +11,8 @@ from takeback.effects import rescue
 from takeback.effects.saved import area
 from takeback.effects.saved.saving import LEAST_FREE
 from takeback.errors import DamagedStoreError, TakebackError
-from takeback.ledger import events
 from takeback.ledger.beyond.rescues import KEPT
+from takeback.ledger.log import events
 from takeback.model import forgotten, reasons
 from takeback.model.reasons import Reason
 from takeback.model.tree import LINK, REGULAR

@@ -8,8 +8,8 @@ whoever wants the state back gets the commands.
 import os
 
 from takeback.effects.saved.targets import Wanted
-from takeback.model import effects
-from takeback.worktree import user_git
+from takeback.model.beyond import effects
+from takeback.worktree.git import user_git
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from takeback.effects.saved.area import Held
     from takeback.effects.saved.saving import Saver
-    from takeback.model.effects import Judgement
+    from takeback.model.beyond.effects import Judgement
 
 INDEX, LOGS, OBJECTS = b"index", b"logs", b"objects"
 _OWN = (

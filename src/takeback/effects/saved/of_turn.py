@@ -3,7 +3,7 @@
 import os
 
 from takeback.ledger.beyond.rescues import KEPT
-from takeback.model import effects
+from takeback.model.beyond import effects
 from takeback.worktree.scan import VERSION_CONTROL
 
 TYPE_CHECKING = False
@@ -11,8 +11,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from takeback.ledger.ledger import Ledger
-    from takeback.model.effects import Effect
-    from takeback.model.losses import Loss
+    from takeback.model.beyond.effects import Effect
+    from takeback.model.beyond.losses import Loss
 
 _IN_GIT = frozenset(VERSION_CONTROL)
 

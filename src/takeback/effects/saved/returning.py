@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from takeback.ledger.ledger import Ledger
     from takeback.model.plan import Plan
     from takeback.model.tree import Entry
-    from takeback.undo.planner import Planner
+    from takeback.undo.plans.planner import Planner
 
 _LONGEST = 1 << 26
 _MADE = {FOLDER: words.MKDIR, LINK: words.RELINK}

@@ -12,8 +12,8 @@ from takeback.effects.saved.area import Held
 from takeback.effects.saved.targets import is_in, needs_copy, rebuildable
 from takeback.errors import TakebackError
 from takeback.model import ids, reasons
+from takeback.model.beyond.rescued import COPY, LINK, REFLINK, Missed, Rebuildable
 from takeback.model.reasons import Reason
-from takeback.model.rescued import COPY, LINK, REFLINK, Missed, Rebuildable
 from takeback.model.tree import FOLDER, KIND, REGULAR
 from takeback.model.tree import LINK as SYMLINK
 from takeback.model.value import Value

@@ -8,9 +8,10 @@ import os
 import time
 from itertools import islice
 
-from takeback.model import effects, ids, losses, reasons, words
+from takeback.model import ids, reasons, words
+from takeback.model.beyond import effects, losses
+from takeback.model.beyond.rescued import Missed, Rebuildable
 from takeback.model.reasons import Reason
-from takeback.model.rescued import Missed, Rebuildable
 from takeback.model.value import Value
 from takeback.worktree.scan import VERSION_CONTROL
 
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from takeback.capture.workspace import Workspace
-    from takeback.model.effects import Judgement, Target
+    from takeback.model.beyond.effects import Judgement, Target
 
 _MOST_NAMED = 10_000
 _PATIENCE = 2.0

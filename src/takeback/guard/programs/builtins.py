@@ -16,7 +16,7 @@ from takeback.guard.findings import (
     Word,
 )  # fmt: skip
 from takeback.guard.scope import MADE
-from takeback.model.effects import DESTRUCTIVE, LOCAL, PROGRAM, READ
+from takeback.model.beyond.effects import DESTRUCTIVE, LOCAL, PROGRAM, READ
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

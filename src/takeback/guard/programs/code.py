@@ -15,7 +15,7 @@ from takeback.guard.findings import (
     Flow,
     Word,
 )  # fmt: skip
-from takeback.model.effects import DELETE, DESTRUCTIVE, IN_TREE, OVERWRITE, PROGRAM, READ
+from takeback.model.beyond.effects import DELETE, DESTRUCTIVE, IN_TREE, OVERWRITE, PROGRAM, READ
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -207,7 +207,7 @@ def _module(call: "Call", module: Word) -> Flow:
     at = texts.index("-m") + 2 if "-m" in texts else len(texts)
     words = [module, *call.args[at:]]
     if module.value in {"http.server", "venv", "virtualenv", "ensurepip", "site"}:
-        from takeback.model.effects import INSIDE, LOCAL
+        from takeback.model.beyond.effects import INSIDE, LOCAL
 
         effect = INSIDE if module.value in {"venv", "virtualenv"} else LOCAL
         return call.add(effect, f"python.{module.value}", "changes-machine")

@@ -4,7 +4,7 @@ import re
 
 from takeback.guard.findings import FILE, HIDDEN_FLOW, NO_FLOW, NOTHING, TEXT, UNKNOWN, Flow, Word
 from takeback.guard.programs.network import is_local_host
-from takeback.model.effects import (
+from takeback.model.beyond.effects import (
     DESTRUCTIVE,
     INSIDE,
     IRREVERSIBLE,

@@ -3,7 +3,7 @@
 from takeback.guard.call import parse
 from takeback.guard.findings import FILE, NO_FLOW, NOTHING, TEXT, UNKNOWN, Flow, Word
 from takeback.guard.programs import builtins
-from takeback.model.effects import (
+from takeback.model.beyond.effects import (
     DELETE,
     DESTRUCTIVE,
     IN_GIT,

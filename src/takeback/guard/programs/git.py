@@ -2,7 +2,7 @@
 
 from takeback.guard import knowledge
 from takeback.guard.findings import HIDDEN_FLOW, NO_FLOW, Finding, Flow, Word
-from takeback.model.effects import (
+from takeback.model.beyond.effects import (
     COMPENSABLE,
     DELETE,
     DESTRUCTIVE,

@@ -8,7 +8,7 @@ import re
 
 from takeback.guard.expansion import source_of
 from takeback.guard.findings import UNKNOWN, Finding, Word, gravest_of
-from takeback.model.effects import DESTRUCTIVE, PROGRAM, gravity
+from takeback.model.beyond.effects import DESTRUCTIVE, PROGRAM, gravity
 from takeback.model.reasons import Reason
 
 TYPE_CHECKING = False

@@ -13,7 +13,7 @@ from takeback.guard.findings import (
     Flow,
     Word,
 )  # fmt: skip
-from takeback.model.effects import (
+from takeback.model.beyond.effects import (
     COMPENSABLE,
     INSIDE,
     IRREVERSIBLE,

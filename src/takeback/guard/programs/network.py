@@ -13,7 +13,7 @@ from takeback.guard.findings import (
     Word,
 )
 from takeback.guard.scope import bytes_of
-from takeback.model.effects import (
+from takeback.model.beyond.effects import (
     DESTRUCTIVE,
     IN_TREE,
     INSIDE,
@@ -416,7 +416,7 @@ def copy_elsewhere(call: "Call") -> Flow:
 
 def _copied_here(call: "Call", options: "Options", end: Word) -> Flow:
     from takeback.guard.programs.files import overwrite
-    from takeback.model.effects import DELETE
+    from takeback.model.beyond.effects import DELETE
 
     deletes = any(name.startswith("--delete") for name in options.given) or options.has(
         "--remove-source-files"

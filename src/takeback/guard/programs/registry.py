@@ -27,7 +27,7 @@ from takeback.guard.programs import (
     launchers,
     network,
 )
-from takeback.model.effects import OPAQUE, PROGRAM
+from takeback.model.beyond.effects import OPAQUE, PROGRAM
 from takeback.model.reasons import Reason
 
 TYPE_CHECKING = False

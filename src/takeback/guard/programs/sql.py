@@ -3,7 +3,7 @@
 import re
 
 from takeback.guard.findings import UNKNOWN
-from takeback.model.effects import DESTRUCTIVE, LOCAL, OPAQUE, READ, gravity
+from takeback.model.beyond.effects import DESTRUCTIVE, LOCAL, OPAQUE, READ, gravity
 
 _READS = frozenset("select show describe explain values with table desc pragma use".split())
 _LOSES = frozenset("delete update drop truncate alter replace merge".split())

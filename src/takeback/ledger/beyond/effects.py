@@ -11,8 +11,8 @@ reported it. Its words are masked before they are recorded, as those of steps ar
 """
 
 from takeback.disk import operations
-from takeback.ledger import events
 from takeback.ledger.database import Table
+from takeback.ledger.log import events
 from takeback.model.text import json_text
 from takeback.model.value import Value
 from takeback.model.words import GONE
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
     from typing import Any
 
-    from takeback.ledger.events import Event
+    from takeback.ledger.log.events import Event
     from takeback.ledger.schema import Tables
 
     Said = Mapping[str, object]

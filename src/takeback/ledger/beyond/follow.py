@@ -7,7 +7,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from takeback.ledger.events import Event
+    from takeback.ledger.log.events import Event
     from takeback.ledger.schema import Tables
 
     Apply = Callable[[Tables, Event, Mapping[str, object]], None]

@@ -10,8 +10,8 @@ reason, the lesson waits for the user.
 """
 
 from takeback.disk import operations
-from takeback.ledger import events
 from takeback.ledger.database import Table
+from takeback.ledger.log import events
 from takeback.model.text import json_text
 from takeback.model.value import Value
 from takeback.model.words import GONE, REDO
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
     from typing import Any
 
-    from takeback.ledger.events import Event
+    from takeback.ledger.log.events import Event
     from takeback.ledger.schema import Tables
     from takeback.model.history import Relapse
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from takeback.disk.sqlite import Connection
-    from takeback.ledger.events import Event
+    from takeback.ledger.log.events import Event
     from takeback.ledger.schema import Tables
 
     Said = Mapping[str, object]

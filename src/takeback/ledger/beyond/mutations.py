@@ -5,9 +5,9 @@ became of each inverse is in the table `moves`, like that of any participant.
 """
 
 from takeback.disk import operations
-from takeback.ledger import events
 from takeback.ledger.database import Group
-from takeback.model.participants import MUTATION_NAME, Mutation
+from takeback.ledger.log import events
+from takeback.model.beyond.participants import MUTATION_NAME, Mutation
 from takeback.model.text import json_text
 
 TYPE_CHECKING = False
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from takeback.disk.sqlite import Connection
-    from takeback.ledger.events import Event
+    from takeback.ledger.log.events import Event
     from takeback.ledger.schema import Tables
 
     Said = Mapping[str, object]

@@ -10,10 +10,10 @@ is repeated; one that `waits` is of a participant that only another program can 
 """
 
 from takeback.disk import operations
-from takeback.ledger import events
 from takeback.ledger.beyond import memory, mutations
 from takeback.ledger.database import Group
-from takeback.model.participants import (
+from takeback.ledger.log import events
+from takeback.model.beyond.participants import (
     AFTERWARDS,
     MEMORY,
     MEMORY_NAME,
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from takeback.disk.sqlite import Connection
-    from takeback.ledger.events import Event
+    from takeback.ledger.log.events import Event
     from takeback.ledger.schema import Tables
 
     Said = Mapping[str, object]

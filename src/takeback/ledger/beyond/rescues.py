@@ -11,8 +11,8 @@ of them that no checkpoint knows.
 
 from takeback.disk import operations
 from takeback.errors import DamagedStoreError
-from takeback.ledger import events
 from takeback.ledger.database import Group
+from takeback.ledger.log import events
 from takeback.model.reasons import Action
 from takeback.model.text import json_text
 from takeback.model.value import Value
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from takeback.disk.sqlite import Connection
     from takeback.ledger.database import Values
-    from takeback.ledger.events import Event
+    from takeback.ledger.log.events import Event
     from takeback.ledger.schema import Tables
 
     Said = Mapping[str, object]

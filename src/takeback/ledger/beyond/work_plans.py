@@ -8,8 +8,8 @@ Whether a step was taken back since follows from its turn, as with any other tur
 """
 
 from takeback.disk import operations
-from takeback.ledger import events
 from takeback.ledger.database import Table
+from takeback.ledger.log import events
 from takeback.model.history import RecordedPlan, RecordedPlanStep
 from takeback.model.text import json_text
 from takeback.model.value import Value
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
     from typing import Any
 
-    from takeback.ledger.events import Event
+    from takeback.ledger.log.events import Event
     from takeback.ledger.schema import Tables
 
     Said = Mapping[str, object]

@@ -1,0 +1,1 @@
+"""How each agent speaks: one file per agent, with everything about it."""

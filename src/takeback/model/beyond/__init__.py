@@ -1,0 +1,1 @@
+"""Values of what is beyond the covered files: effects, participants, rescues, losses, git."""

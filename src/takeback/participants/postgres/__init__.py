@@ -1,0 +1,1 @@
+"""PostgreSQL databases that move with the files."""

@@ -1,0 +1,1 @@
+"""SQLite databases that move with the files."""

@@ -1,0 +1,1 @@
+"""The user's git, read as plain files. Nothing here writes."""
