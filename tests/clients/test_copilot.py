@@ -117,6 +117,37 @@ def test_a_command_in_the_background_is_the_turns(place: Place) -> None:
     assert oracle.differences(before, oracle.picture(tree)) == []
 
 
+def test_what_is_typed_while_it_works_is_in_a_turn(place: Place) -> None:
+    """A prompt that waits or steers: its work comes back with the turns, exactly."""
+    client, tree = Copilot(place), place.tree
+    client.install()
+    before = oracle.picture(tree)
+    gate = threading.Event()
+    place.model.plays(
+        "the first job", client.shell("echo one > one.txt"), [Until(gate), client.shell("rm b.txt")]
+    )
+    two = client.shell("echo two > two.txt")
+    # Twice, as Copilot may add an answer of its own behind what was typed: it moves the command that
+    # runs to the background, and reads what became of it.
+    place.model.plays("the second job", two, two)
+    screen = client.sit_down("the first job")
+    try:
+        place.model.wait_for("the first job", 1)
+        screen.type("the second job")
+        time.sleep(1)
+        gate.set()
+        place.model.wait_for("the second job", 2)
+        wait_until("the file", (tree / "two.txt").exists)
+        wait_until("the end", lambda: {turn["status"] for turn in place.turns()} == {"done"})
+    finally:
+        screen.close()
+    changed = {path for number in range(len(place.turns())) for path in changes(place, number)}
+    assert changed == {"one.txt", "b.txt", "two.txt"}
+    for _ in place.turns():
+        place.takeback("undo", "--yes")
+    assert oracle.differences(before, oracle.picture(tree)) == []
+
+
 # -- dialogs -------------------------------------------------------------------------------
 
 
