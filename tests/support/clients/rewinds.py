@@ -6,7 +6,7 @@ from typing import Any
 from clients.client import Client
 from clients.place import Place
 
-OFFERED = re.compile(r"`takebackrollback([a-z]+-)`bringsthemback")
+OFFERED = re.compile(r"`takebackrollback([a-z]+-)`restoresthem")
 """What is said to somebody who went back, as a screen shows it, without blanks."""
 
 
