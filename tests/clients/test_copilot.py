@@ -28,6 +28,12 @@ def are_over(place: Place, *statuses: str) -> None:
     wait_until(str(statuses), lambda: [turn["status"] for turn in place.turns()] == list(statuses))
 
 
+def stops(client: Copilot) -> int:
+    """How often the hook of its stop has ended, by its own record."""
+    ended = ('"hook.end"', '"agentStop"')
+    return sum(all(word in line for word in ended) for line in client.transcript().open())
+
+
 def job(prompt: str, **more: str) -> Use:
     """A call of its tool for sub-agents."""
     kind = {"agent_type": "general-purpose", "name": "job", "description": "a job"}
@@ -208,7 +214,7 @@ def test_rewind_is_noticed_and_told(place: Place) -> None:
         after_first = oracle.picture(tree)
         screen.type("make the second")
         are_over(place, "done", "done")
-        screen.shows("Done.")
+        wait_until("it waits", lambda: stops(client) == 2)
         screen.type("/rewind")
         screen.shows("Rewind to a previous point")
         screen.play((ENTER, "Conversation only"), (ENTER, "Rewound the conversation"))

@@ -188,7 +188,7 @@ def test_rewind_in_claude_code(place: Place) -> None:
         before = len(screen.text())
         screen.type("make the fourth file")
         wait_until("the next turn is over", lambda: len(done(place)) == 4)
-        screen.shows("brings them back", before)
+        screen.shows("restores them", before)
         ref = offered(screen.text()[before:])
     finally:
         screen.close()

@@ -68,12 +68,6 @@ def labels(place: Place, status: str = "done") -> list[str]:
     return [turn["label"] for turn in place.turns() if turn["status"] == status]
 
 
-def said_by_doctor(place: Place) -> str:
-    """What `doctor` says about hooks."""
-    (line,) = [line for line in place.takeback("doctor").splitlines() if line.startswith("hooks")]
-    return line
-
-
 def trusted(client: Codex) -> dict[str, str]:
     """What Codex keeps of hooks that are trusted: a hash for each."""
     config = tomllib.loads((client.folder / "config.toml").read_text())
@@ -85,7 +79,7 @@ def test_trust_is_asked_for_once(codex: Codex, place: Place) -> None:
     """Accepted by keys it records at once, and after an upgrade nobody is asked again."""
     hooks = codex.folder / "hooks.json"
     installed = hooks.read_bytes()
-    assert "does not seem to trust them yet" in said_by_doctor(place)
+    assert "does not seem to trust them yet" in place.hooks_by_doctor()
     with asked(codex, "the first") as screen:
         assert not is_asked(place, "the first")
         accept(screen)
@@ -98,7 +92,7 @@ def test_trust_is_asked_for_once(codex: Codex, place: Place) -> None:
             "post_tool_use", "subagent_stop", "stop", "session_end",
         )
     }  # fmt: skip
-    assert "last event in this project" in said_by_doctor(place)
+    assert "last event in this project" in place.hooks_by_doctor()
 
     place.takeback("uninstall", codex.NAME)  # a new version may do that, or only install
     for _ in range(2):
@@ -126,7 +120,7 @@ def test_without_trust_nothing_is_recorded(codex: Codex, place: Place) -> None:
         assert not is_asked(place, "the third")
     assert place.turns() == []
     assert trusted(codex) == {}
-    said = said_by_doctor(place)
+    said = place.hooks_by_doctor()
     assert "warning" in said
     assert "does not seem to trust them yet" in said
     assert "`/hooks`" in said
@@ -136,12 +130,12 @@ def test_hooks_of_a_project_are_trusted_too(codex: Codex, place: Place) -> None:
     """With `install --project` it asks in the same way, and `doctor` finds what it keeps."""
     place.takeback("uninstall", codex.NAME)
     place.takeback("install", codex.NAME, "--project")
-    assert "does not seem to trust them yet" in said_by_doctor(place)
+    assert "does not seem to trust them yet" in place.hooks_by_doctor()
     with asked(codex, "the first") as screen:
         accept(screen)
         wait_until("the turn is over", lambda: labels(place) == ["the first"])
     assert all(name.startswith(f"{place.tree}/.codex/hooks.json:") for name in trusted(codex))
-    assert "last event in this project" in said_by_doctor(place)
+    assert "last event in this project" in place.hooks_by_doctor()
 
 
 def test_a_hook_that_was_changed_is_not_trusted(codex: Codex, place: Place) -> None:
@@ -151,7 +145,7 @@ def test_a_hook_that_was_changed_is_not_trusted(codex: Codex, place: Place) -> N
         wait_until("the turn is over", lambda: labels(place) == ["the first"])
     hooks = codex.folder / "hooks.json"
     hooks.write_text(hooks.read_text().replace('"timeout": 60', '"timeout": 61'))
-    assert "does not seem to trust them yet" in said_by_doctor(place)
+    assert "does not seem to trust them yet" in place.hooks_by_doctor()
     with asked(codex, "the second"):
         assert not is_asked(place, "the second")
 

@@ -54,6 +54,12 @@ class Place:
         """What the real command tells as JSON."""
         return json.loads(self.takeback(*words, "--json", where=where))
 
+    def hooks_by_doctor(self) -> str:
+        """What `doctor` says about hooks, its warnings included."""
+        head, found, rest = self.takeback("doctor").partition("\nhooks ")
+        assert found, head
+        return rest
+
     def turns(self) -> list[dict[str, Any]]:
         """The turns in the log, the oldest first."""
         return list(reversed(self.told("log", "--all")["turns"]))

@@ -8,6 +8,7 @@ import signal
 import struct
 import termios
 import threading
+import time
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
@@ -24,6 +25,8 @@ _ASKED = {
     b"\x1b[c": b"\x1b[?62;22c",  # what are you?
     b"\x1b[5n": b"\x1b[0n",  # are you well?
 }
+_PAUSE = 0.3
+"""Seconds: Gemini CLI takes an Enter right behind what was typed for a line of a paste."""
 ESCAPE, ENTER, UP, LEFT, CLEAR = b"\x1b", b"\r", b"\x1b[A", b"\x1b[D", b"\x15"
 
 
@@ -87,6 +90,7 @@ class Screen:
         before = len(self.text())
         self.press(text.encode())
         self.shows(text, before)
+        time.sleep(_PAUSE)
         self.press(ENTER)
 
     def text(self) -> str:
