@@ -133,8 +133,8 @@ def test_what_is_typed_while_it_works_is_in_a_turn(place: Place) -> None:
         "the first job", client.shell("echo one > one.txt"), [Until(gate), client.shell("rm b.txt")]
     )
     two = client.shell("echo two > two.txt")
-    # Twice, as Copilot may add an answer of its own behind what was typed: it moves the command that
-    # runs to the background, and reads what became of it.
+    # Twice, as Copilot may add an answer of its own behind what was typed: it moves the command
+    # that runs to the background, and reads what became of it.
     place.model.plays("the second job", two, two)
     screen = client.sit_down("the first job")
     try:
