@@ -31,7 +31,9 @@ def are_over(place: Place, *statuses: str) -> None:
 def stops(client: Copilot) -> int:
     """How often the hook of its stop has ended, by its own record."""
     ended = ('"hook.end"', '"agentStop"')
-    return sum(all(word in line for word in ended) for line in client.transcript().open())
+    return sum(
+        all(word in line for word in ended) for line in client.transcript().read_text().splitlines()
+    )
 
 
 def job(prompt: str, **more: str) -> Use:

@@ -271,7 +271,7 @@ def tables_of(home: Path) -> str:
             for (table,) in db.execute(query).fetchall():
                 rows = map(repr, db.execute(f'SELECT * FROM "{table}"'))
                 said += [str(table), *sorted(rows)]
-        except sqlite3.DatabaseError as problem:
+        except (sqlite3.DatabaseError, UnicodeDecodeError) as problem:  # a name may be flipped, too
             said.append(str(problem))
         finally:
             db.close()
