@@ -15,7 +15,7 @@ from destroyed import BIG, Place
 from takeback.cli import app
 from takeback.cli.text.restores import git_text
 from takeback.effects import rescue
-from takeback.effects.saved import care
+from takeback.effects.saved import area, care
 from takeback.errors import TakebackError
 from takeback.model import reasons
 from takeback.model.beyond import effects
@@ -416,6 +416,28 @@ def test_the_oldest_rescue_goes_when_there_is_too_much(place: Place) -> None:
     assert (usage.rescues, usage.rescued >= BIG, place.held()) == (1, True, 2)
 
 
+def test_what_a_dead_process_left_in_a_rescue_goes(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It dies between the list without a file and the file: the next sweep removes it alone."""
+    gone, stays = place.around / "gone", place.around / "stays"
+    gone.write_bytes(b"gone\n")
+    stays.write_bytes(b"stays\n")
+    with monkeypatch.context() as patch:
+        patch.setattr(area, "discard", lambda _path: None)
+        place.run(gone.unlink, gone, stays)
+    work = place.project.workspace
+    (row,) = work.ledger.rescues.there()
+    (folder,) = row.areas
+    saved = Path(os.fsdecode(folder)) / row.id
+    assert len(list(saved.iterdir())) == 2
+    with work.held():
+        care.sweep(work)
+    assert [each.read_bytes() for each in saved.iterdir()] == [b"gone\n"]
+    place.undo()
+    assert (gone.read_bytes(), stays.read_bytes()) == (b"gone\n", b"stays\n")
+
+
 def test_on_another_disk_than_the_store_the_rescue_lies_beside_the_project() -> None:
     """In a folder of its own, which only the user can open, and which goes when it is empty."""
     with ExitStack() as stack:
@@ -431,11 +453,11 @@ def test_on_another_disk_than_the_store_the_rescue_lies_beside_the_project() -> 
             place = Place(box, project)
             content = place.big("deep/big.bin")
             place.run(lambda: shutil.rmtree(tree / "deep"), tree / "deep")
-            (area,) = tree.parent.glob(".takeback-rescue-*")
-            assert area.stat().st_mode & 0o7777 == 0o700
+            (beside,) = tree.parent.glob(".takeback-rescue-*")
+            assert beside.stat().st_mode & 0o7777 == 0o700
             place.undo()
             assert (tree / "deep" / "big.bin").read_bytes() == content
             work = project.workspace
             with work.held():
                 care.drop(work, work.ledger.rescues.there(), care.AGE)
-            assert not area.exists()
+            assert not beside.exists()

@@ -340,6 +340,21 @@ def sweep(store: "Store", areas: "Iterable[bytes]", known: "Iterable[str]") -> i
     return count
 
 
+def remove_unlisted(row: "RescueRow", listing: Listing) -> None:
+    """Remove files of a rescue that its list no longer names: a process died before it did."""
+    kept: dict[int, set[bytes]] = {}
+    for each in listing.held:
+        if each.name:
+            kept.setdefault(each.area, set()).add(each.name)
+    for number, area in enumerate(row.areas):
+        top = os.path.join(area, row.id.encode())
+        for folder, _, names in os.walk(top):
+            paths = (os.path.join(folder, name) for name in names)
+            for path in paths:
+                if path[len(top) + 1 :] not in kept.get(number, ()):
+                    discard(path)
+
+
 def _remove_drafts(area: bytes) -> None:
     """Remove lists that were not finished; they name files."""
     try:

@@ -86,6 +86,10 @@ def sweep(work: "Workspace") -> int:
     rows = work.ledger.rescues.there()
     for row in rows:
         area.forget_old(work.store, row)
+        try:
+            area.remove_unlisted(row, area.read(work.store, row))
+        except DamagedStoreError:
+            continue  # `damage` says so
     return area.sweep(work.store, places(work), [row.id for row in rows])
 
 
