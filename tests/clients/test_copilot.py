@@ -4,7 +4,6 @@ import json
 import shlex
 import threading
 import time
-from pathlib import Path
 from typing import Any
 
 import oracle
@@ -71,11 +70,7 @@ def test_claudes_settings_alone_record_it_too(place: Place) -> None:
 def test_hooks_of_a_project(place: Place) -> None:
     """`install --project` writes `.github/hooks`, which it reads in a trusted folder."""
     client = Copilot(place)
-    programs = place.scratch / "bin"
-    programs.mkdir()
-    (programs / "takeback").symlink_to(Path(__file__).parents[2] / "takeback")
-    for environment in (place.environment, client.environment):
-        environment["PATH"] = f"{programs}:{environment['PATH']}"
+    place.put_on_path(client.environment)
     place.takeback("install", client.NAME, "--project")
     assert (place.tree / ".github/hooks/takeback.json").exists()
     client.prompt(place.model.plays("do it", client.shell("rm b.txt")))

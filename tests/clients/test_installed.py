@@ -1,6 +1,5 @@
 """Hooks come and go: `install`, `uninstall`, the plugin, and what `doctor` says of them."""
 
-import os
 from pathlib import Path
 
 import pytest
@@ -38,10 +37,7 @@ def test_a_project_of_its_own_settings(place: Place) -> None:
 
 def test_the_plugin_does_the_same(place: Place) -> None:
     """Claude Code with the plugin of the package records as with installed hooks."""
-    programs = place.scratch / "bin"
-    programs.mkdir()
-    (programs / "takeback").symlink_to(Path(__file__).parents[2] / "takeback")
-    place.environment["PATH"] = f"{programs}{os.pathsep}{place.environment['PATH']}"
+    place.put_on_path()
     client = ClaudeCode(place)
     client.more = ["--plugin-dir", str(PLUGIN)]
     edits = client.edits([(place.tree / "a.txt", "one", "ONE")])

@@ -1,7 +1,6 @@
 """The plugin in the real Claude Code: it validates and installs; its commands and server work."""
 
 import json
-import os
 import re
 import shutil
 import subprocess
@@ -38,10 +37,7 @@ def own(client: ClaudeCode, *words: str) -> str:
 @pytest.fixture
 def client(place: Place) -> ClaudeCode:
     """Claude Code with the plugin, installed from a marketplace in a folder; no other hooks."""
-    programs = place.scratch / "bin"
-    programs.mkdir()
-    (programs / "takeback").symlink_to(Path(__file__).parents[2] / "takeback")
-    place.environment["PATH"] = f"{programs}{os.pathsep}{place.environment['PATH']}"
+    place.put_on_path()
     client = ClaudeCode(place)
     market = place.scratch / "market"
     shutil.copytree(PLUGIN, market / "takeback")

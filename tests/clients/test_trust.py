@@ -128,6 +128,7 @@ def test_without_trust_nothing_is_recorded(codex: Codex, place: Place) -> None:
 
 def test_hooks_of_a_project_are_trusted_too(codex: Codex, place: Place) -> None:
     """With `install --project` it asks in the same way, and `doctor` finds what it keeps."""
+    place.put_on_path(codex.environment)
     place.takeback("uninstall", codex.NAME)
     place.takeback("install", codex.NAME, "--project")
     assert "does not seem to trust them yet" in place.hooks_by_doctor()

@@ -13,6 +13,7 @@ from typing import Any
 
 from clients.model import PATIENCE, Model
 
+LAUNCHER = Path(__file__).parents[3] / "takeback"
 TAKEBACK = [sys.executable, "-I", "-m", "takeback"]
 
 
@@ -34,6 +35,14 @@ class Place:
             "TERM": "xterm-256color",
             "GIT_CONFIG_NOSYSTEM": "1",
         }
+
+    def put_on_path(self, *environments: dict[str, str]) -> None:
+        """Let a `takeback` stand in the PATH, here and in environments that were made before."""
+        programs = self.scratch / "bin"
+        programs.mkdir()
+        (programs / "takeback").symlink_to(LAUNCHER)
+        for environment in (self.environment, *environments):
+            environment["PATH"] = f"{programs}{os.pathsep}{environment['PATH']}"
 
     def takeback(self, *words: str, where: Path | None = None, code: int = 0) -> str:
         """What the real command prints; it must end with this code."""
