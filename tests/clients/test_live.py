@@ -1,5 +1,6 @@
 """What the user does while the real clients are in the middle of a turn."""
 
+import os
 import threading
 
 import pytest
@@ -78,7 +79,8 @@ def test_a_live_rollback_refuses_the_next_call(kind: type[Client], place: Place)
     plan = place.told("rollback", f"{turn}-", "--dry-run")
     assert [(each["agent"], each["told"]) for each in plan["running"]] == [(client.NAME, "refused")]
     place.takeback("rollback", f"{turn}-", "--yes", "--because", "a wrong turning")
-    assert oracle.differences(before, oracle.picture(tree)) == []
+    its_own = [os.fsencode(client.MARK_IN_GIT.rstrip("/"))] if client.MARK_IN_GIT else []
+    assert oracle.differences(before, oracle.picture(tree), its_own) == []
     gate.set()
 
     heard = place.model.wait_for(prompt, 2).text
