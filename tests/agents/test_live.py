@@ -142,9 +142,12 @@ def test_who_works_elsewhere_is_not_refused(claude: Agent, tree: Path) -> None:
 
 
 def test_what_was_put_back_at_once_refuses_nothing(claude: Agent, tree: Path) -> None:
-    """The net effect counts."""
+    """The net effect counts, and the preview of the redo says so."""
+    undo(tree)
+    shown = run(["redo", "--dry-run"], tree, os.environ)
+    said = (shown.stdout + shown.stderr).decode()
+    assert "refused once, and it is told why, if it heard of the undo" in said
     with takeback.open(tree) as project:
-        project.undo(yes=True)
         project.redo(yes=True)
     assert shell(claude) == ""
 

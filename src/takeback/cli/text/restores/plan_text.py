@@ -156,11 +156,12 @@ _HOW = {
     terms.RESCUED: "rescued before it was destroyed",
     terms.UNREPORTED: "without a tool event; perhaps yours",
 }
+_NEVER = "never"
 _TOLD = {
     "refused": "its next call is refused once, and it is told why",
     "raised": "its next step raises `RolledBack`",
     "afterwards": "it cannot refuse a call, so it is told after its next one",
-    "never": "it cannot be told",
+    _NEVER: "it cannot be told",
 }
 _REVERSES = {
     terms.UNDO: "puts it back",
@@ -452,7 +453,11 @@ class Page:
 
         who = f"{safe_line(running.agent)} (session {running.id[:8]})"
         is_are = "is working" if running.is_alive else "may be working"
-        return f"{who} {is_are} on these files: {_TOLD[refusals.told(running.agent)]}"
+        told = refusals.told(running.agent)
+        # One that has not heard of the undo hears of neither: nothing changed for it.
+        is_if = self.plan.verb == terms.REDO and told != _NEVER
+        heard = ", if it heard of the undo" if is_if else ""
+        return f"{who} {is_are} on these files: {_TOLD[told]}{heard}"
 
     def notes(self) -> "list[str]":
         """What else there is to know."""
