@@ -1,12 +1,14 @@
 """What only OpenCode, Kilo and pi do: sub-agents that are sessions, `/undo`, and what is told."""
 
+import time
+
 import pytest
 
 import oracle
 from clients.model import Say, Use
 from clients.place import Place, wait_until
 from clients.real import Client, Kilo, OpenCode, Pi
-from clients.screen import ENTER
+from clients.screen import CLEAR, ENTER
 
 
 @pytest.mark.parametrize("kind", [OpenCode, Kilo])
@@ -44,26 +46,35 @@ def test_the_model_reads_what_was_taken_back(kind: type[Client], place: Place) -
     assert place.turns()[-1]["label"] == "and now"
 
 
+def are_done(place: Place, count: int) -> None:
+    """Wait until there are so many turns, and all are done."""
+    statuses = count * ["done"]
+    wait_until(f"{count} are done", lambda: [t["status"] for t in place.turns()] == statuses)
+
+
 def test_undo_inside_opencode_is_noticed(place: Place) -> None:
     """`/undo` brings back files by itself; with the next prompt, the log shows where it went."""
     client, tree = OpenCode(place), place.tree
     client.install()
-    client.prompt(place.model.plays("make the first", client.shell("echo 1 > first.txt")))
-    place.model.plays("make the second", client.shell("echo 2 > second.txt"), Say("Second done."))
-    place.model.plays("make the third", client.shell("echo 3 > third.txt"), Say("Third done."))
-    screen = client.sit_down("make the second")
+    for number, name in enumerate(("first", "second", "third")):
+        made = client.shell(f"echo {number} > {name}.txt")
+        place.model.plays(f"make the {name}", made, Say(f"The {name} is made."))
+    screen = client.sit_down("make the first")
     try:
-        wait_until(
-            "the second is done", lambda: [t["status"] for t in place.turns()] == 2 * ["done"]
-        )
+        are_done(place, 1)
+        screen.shows("The first is made.")
+        screen.type("make the second")
+        are_done(place, 2)
+        screen.shows("The second is made.")
         screen.press(b"/undo")
         screen.shows("undo")
-        screen.press_until(ENTER, "it is undone", lambda: not (tree / "second.txt").exists())
-        screen.press(b"\x15")  # it puts the prompt that was taken back into the line
+        time.sleep(1)  # once: another Enter would send the prompt that it puts into the line
+        screen.press(ENTER)
+        wait_until("it is undone", lambda: not (tree / "second.txt").exists())
+        time.sleep(1)
+        screen.press(CLEAR)
         screen.type("make the third")
-        wait_until(
-            "the third is done", lambda: [t["status"] for t in place.turns()] == 3 * ["done"]
-        )
+        are_done(place, 3)
     finally:
         screen.close()
     _, second, third = place.turns()
