@@ -8,7 +8,7 @@ from typing import Protocol
 
 from peers import Peer
 
-WORKER = Path(__file__).with_name("worker.py")
+ROOT = Path(__file__).resolve().parent.parent
 SKIPPED_BY_LISTER = (".git", "node_modules")
 
 
@@ -30,10 +30,13 @@ class Contender(Protocol):
 class Takeback:
     """Takeback in a warm process of its own."""
 
-    def __init__(self, tree: Path, store: Path, *, twin: bool = False) -> None:
+    def __init__(
+        self, tree: Path, store: Path, *, twin: bool = False, checkout: Path = ROOT
+    ) -> None:
         self.name = "Takeback, pure Python" if twin else "Takeback"
         store.mkdir(mode=0o700, parents=True)
-        command = [sys.executable, "-I", str(WORKER), str(tree), str(store)]
+        python = sys.executable if checkout == ROOT else str(checkout / ".venv/bin/python")
+        command = [python, "-I", str(checkout / "bench/worker.py"), str(tree), str(store)]
         self._process = subprocess.Popen(
             [*command, "twin"] if twin else command,
             stdin=subprocess.PIPE,

@@ -4,7 +4,7 @@ Everything is made in a temporary folder (TMPDIR chooses the disk, of which abou
 needed) and removed. `--quick` leaves out what takes long, `--only` all but one part; both write to
 no file unless told. `--only year` plays a year of turns and writes a page of its own. `--only
 copies` compares an undo of 4,000 files with `cp -a && sync -f`; `--only databases` measures
-databases that move with the files.
+databases that move with the files. `--against CHECKOUT` compares this Takeback with another one.
 """
 
 import argparse
@@ -19,6 +19,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from types import ModuleType
 
+import against
 import copies
 import databases
 import footprint
@@ -80,10 +81,8 @@ def main() -> int:
         for name, part in ((HOOKS, hooks), (GUARD, guard)):
             if arguments.only == [name]:
                 return measure_page(work, arguments, part)
-        if arguments.only == [COPIES]:
-            return measure_copies(work, arguments, began)
-        if arguments.only == [DATABASES]:
-            return measure_databases(work, arguments, began)
+        if arguments.against is not None or arguments.only in ([COPIES], [DATABASES]):
+            return measure_printed(work, arguments, began)
         results = measure(work, quick=arguments.quick, parts=arguments.only or PARTS)
     command = " ".join(["bench/run", *sys.argv[1:]])
     page = report.render(results, command, time.monotonic() - began)
@@ -108,27 +107,32 @@ def measure_year(work: Path, arguments: argparse.Namespace, began: float) -> int
     return 0
 
 
-def measure_copies(work: Path, arguments: argparse.Namespace, began: float) -> int:
-    """Take back thousands of files beside a plain copy of them."""
-    tree = trees.make(work / "tree", copies.FILES)
-    times = copies.measure(tree, work / "copies", 3 if arguments.quick else 9)
+def measure_printed(work: Path, arguments: argparse.Namespace, began: float) -> int:
+    """Measure what is only printed."""
+    if arguments.against is not None:
+        found = measure_against(work, arguments)
+    elif arguments.only == [COPIES]:
+        tree = trees.make(work / "tree", copies.FILES)
+        found = copies.render(copies.measure(tree, work / "copies", 3 if arguments.quick else 9))
+    else:
+        found = databases.render(databases.measure(work / "databases", quick=arguments.quick))
     command = " ".join(["bench/run", *sys.argv[1:]])
-    page = "\n\n".join((report.machine(command, time.monotonic() - began), copies.render(times)))
+    page = "\n\n".join((report.machine(command, time.monotonic() - began), found))
     print(page)
     if arguments.output is not None:
         arguments.output.write_text(page + "\n")
     return 0
 
 
-def measure_databases(work: Path, arguments: argparse.Namespace, began: float) -> int:
-    """What boundaries and restores of databases cost."""
-    costs = databases.measure(work / "databases", quick=arguments.quick)
-    command = " ".join(["bench/run", *sys.argv[1:]])
-    page = "\n\n".join((report.machine(command, time.monotonic() - began), databases.render(costs)))
-    print(page)
-    if arguments.output is not None:
-        arguments.output.write_text(page + "\n")
-    return 0
+def measure_against(work: Path, arguments: argparse.Namespace) -> str:
+    """Compare this checkout with another one."""
+    cases = {}
+    for files, plan in (QUICK if arguments.quick else FULL).items():
+        say(f"{files:,} files")
+        tree = trees.make(work / f"tree{files}", files)
+        cases[files] = against.measure(tree, arguments.against, work / "against", plan.rounds)
+        shutil.rmtree(tree.path)
+    return against.render(cases)
 
 
 def measure_page(work: Path, arguments: argparse.Namespace, part: ModuleType) -> int:
@@ -152,6 +156,7 @@ def parse() -> argparse.Namespace:
         choices=(*PARTS, YEAR, HOOKS, GUARD, COPIES, DATABASES),
         help="this part; may be repeated",
     )
+    parser.add_argument("--against", type=Path, help="another checkout that is set up")
     parser.add_argument("--output", type=Path, help="where the page is written")
     return parser.parse_args()
 

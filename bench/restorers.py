@@ -73,12 +73,12 @@ class ColdUndo(WarmUndo):
     def __init__(self, worker: Takeback, tree: Path, home: Path) -> None:
         super().__init__(worker)
         python = str(Path(sys.executable).resolve())
-        self._command = [python, "-I", "-S", str(MAIN), "-C", str(tree), "undo"]
+        self.command = [python, "-I", "-S", str(MAIN), "-C", str(tree), "undo"]
         self._environment = {**os.environ, "TAKEBACK_HOME": str(home)}
 
     def restore(self) -> float:
         """Run the command."""
-        return timed(self._command, self._environment)
+        return timed(self.command, self._environment)
 
 
 class ColdPreview(ColdUndo):
@@ -88,7 +88,7 @@ class ColdPreview(ColdUndo):
 
     def restore(self) -> float:
         """Run the command, and take the turn back outside the time."""
-        seconds = timed([*self._command, "--dry-run"], self._environment)
+        seconds = timed([*self.command, "--dry-run"], self._environment)
         self._worker.undo()
         return seconds
 
