@@ -2,7 +2,8 @@
 
     .venv/bin/python -I scripts/house_figures.py [CHECKOUT]
 
-A module is entered if one of its functions runs. The walks are an undo of one file, a checkpoint of
+A module is entered if one of its functions runs; what an import itself runs (class bodies, tables
+that are built) does not count. The walks are an undo of one file, a checkpoint of
 one changed file, and a prompt told by a hook without the helper, each in a process of its own.
 """
 
@@ -23,9 +24,17 @@ sys.path += {packages!r}
 import takeback.cli.app
 entered = set()
 
+def is_imported(frame):
+    while frame is not None:
+        name = frame.f_globals.get("__name__", "")
+        if frame.f_code.co_name == "<module>" and name.startswith("takeback"):
+            return True
+        frame = frame.f_back
+    return False
+
 def note(frame, event, _):
     name = frame.f_globals.get("__name__", "")
-    if event == "call" and name.startswith("takeback") and frame.f_code.co_name != "<module>":
+    if event == "call" and name.startswith("takeback") and not is_imported(frame):
         entered.add((name, frame.f_code.co_qualname if hasattr(frame.f_code, "co_qualname")
                      else frame.f_code.co_name))
 
