@@ -2,9 +2,11 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -15,9 +17,11 @@ import pages
 import takeback
 from agents import MAIN, Agent, Codex, hook
 from program import run
+from takeback.agents import agent as kinds
 from takeback.agents import refusals, registry
 from takeback.capture.workspace import Workspace
 from takeback.disk import operations
+from takeback.hooks import hook as hearing
 from takeback.ledger.log import events
 from takeback.worktree.swap import PathSwapper
 
@@ -225,6 +229,31 @@ def test_a_call_waits_for_a_restore(
     call = claude.begin("Bash", {"command": "make"})
     thread.join()
     assert "write two" in call.refused, call.answer
+
+
+OF_ITS_OWN = {"cline": 120, "goose": 30, "windsurf": 60}
+"""Seconds, for those whose settings have no time limit; that of Windsurf is not known."""
+
+
+def limit_in_settings(agent: kinds.Agent) -> float:
+    """Seconds that an agent gives the hook before a call."""
+    name = agent.event_of(kinds.BEFORE_TOOL)
+    if agent.form != kinds.FILES:
+        text = json.dumps(agent.groups("", "")[name])
+    else:
+        text = next(iter(agent.files("", "").values()))
+        text = json.dumps(json.loads(text)["hooks"][name]) if text.startswith("{") else text
+    found = re.search(r'(?:"timeout(?:Sec)?": |\bLOOK = )([\d_]+)', text)
+    limit = int(found[1]) if found else OF_ITS_OWN[agent.name]
+    return limit / 1000 if limit > 1000 else limit
+
+
+@pytest.mark.parametrize("agent", registry.installable().values(), ids=registry.installable())
+def test_a_call_waits_until_shortly_before_its_agent_gives_up(agent: kinds.Agent) -> None:
+    """Two seconds before the time limit of the hook, counted from when the agent started it."""
+    event = kinds.HookEvent(agent, agent.event_of(kinds.BEFORE_TOOL), kinds.BEFORE_TOOL)
+    waits = hearing._deadline(event) - time.monotonic()
+    assert 20 < waits <= limit_in_settings(agent) - 2
 
 
 def test_the_page_says_how_each_agent_is_told() -> None:
