@@ -20,6 +20,9 @@ from program import run
 from takeback.agents import agent as kinds
 from takeback.agents import refusals, registry
 from takeback.capture.workspace import Workspace
+from takeback.cli.restore_flow import Contents
+from takeback.cli.screens.typed import Paper
+from takeback.cli.text.restores import plan_text
 from takeback.disk import operations
 from takeback.hooks import hook as hearing
 from takeback.ledger.log import events
@@ -87,6 +90,47 @@ def test_the_next_call_is_refused_once(claude: Agent, tree: Path, call: Any) -> 
         assert len(project.log().turns[0].steps) == steps
     assert call(claude) == ""
     assert reasons(tree) == ["restored"]
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("claude-code", "its next call is refused once, and it is told why"),
+        ("cline", "it would not read why a call is refused, so it is told with its next one"),
+        ("goose", "it cannot be told"),
+        ("run", "it cannot be told"),
+        ("my-harness", "its next step raises `RolledBack`"),
+    ],
+)
+def test_the_preview_says_how_it_is_told(name: str, said: str, claude: Agent, tree: Path) -> None:
+    """Whether the next call is refused, or the agent hears of it later, or not at all."""
+    assert claude.tree == tree
+    with takeback.open(tree) as project:
+        plan = project.plan_undo()
+        (running,) = plan.running
+        plan = plan.replace(running=(running.replace(agent=name),))
+        paper = Paper()
+        plan_text.preview(plan, paper, Contents(project, paper.masker))
+    who = f"! {name} (session {running.id[:8]}) may be working on these files"
+    assert f"{who}: {said}" in " ".join(paper.text.split())
+
+
+def test_the_event_of_a_restore_names_who_runs(claude: Agent, tree: Path) -> None:
+    """Not one that is between turns, nor one that works on other files."""
+    idle, other = Codex(tree, "S2"), Codex(tree, "S3")
+    idle.prompt("write three")
+    idle.edit("two.txt", "three\n")
+    idle.stop()
+    other.prompt("write four")
+    other.edit("four.txt", "four\n")
+    claude.edit("two.txt", "two again\n")
+    with takeback.open(tree) as project:
+        first = project.log().turns[-1].id
+        project.rollback(f"{first}-", paths=["two.txt"], yes=True)
+        (done,) = project.workspace.ledger.events_of(events.RESTORE_APPLIED)
+        said: dict[str, Any] = dict(done.payload or {})
+        named = {each.id: each.agent for each in project.sessions()}
+        assert [named[str(id)] for id in said["running"]] == ["claude-code"]
 
 
 def test_only_what_may_overwrite_is_refused(claude: Agent, tree: Path) -> None:
@@ -180,7 +224,7 @@ def test_a_sub_agent_is_refused_by_itself(claude: Agent, tree: Path) -> None:
 
 
 def test_calls_at_once_are_refused_once(claude: Agent, tree: Path) -> None:
-    """Of several hooks that run at the same time, one refuses its call."""
+    """Of several hooks that run at the same time, one refuses its call, as docs/agents.md says."""
     undo(tree)
     payloads = [
         {
@@ -299,7 +343,7 @@ def test_a_pause_lasts_until_it_is_resumed(claude: Agent, tree: Path) -> None:
 
 
 def test_who_runs_is_shown(tree: Path, home: Path) -> None:
-    """By the process that had the hook run: alive, it is running; gone, it is silent since then."""
+    """By the process that had the hook run: gone, it is silent, and no preview names it."""
     del home
     given = {"session_id": "S1", "cwd": str(tree), "prompt_id": "P1"}
     prompt = {**given, "hook_event_name": "UserPromptSubmit", "prompt": "Fix it\nplease"}
@@ -334,7 +378,11 @@ def test_who_runs_is_shown(tree: Path, home: Path) -> None:
         assert (now["tool"], now["doing"]) == ("Bash", "npm test")
         shown = run(["sessions"], tree, os.environ).stdout.decode()
         assert ' on "Fix it": Bash npm test' in shown
+        (tree / "made.txt").write_text("made\n")
+        (running,) = told(tree, "undo", "--dry-run")["running"]
+        assert (running["agent"], running["told"]) == ("claude-code", "refused")
         process.kill()
+    assert told(tree, "undo", "--dry-run")["running"] == []
     (session,) = told(tree, "sessions")["sessions"]
     assert (session["status"], session["now"]["alive"]) == ("interrupted", False)
     assert "silent since" in run(["sessions"], tree, os.environ).stdout.decode()
