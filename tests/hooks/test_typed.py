@@ -16,6 +16,7 @@ from agents import MAIN, Agent, Codex, heard, surroundings
 from takeback.agents import typed
 from takeback.agents.agent import PROMPT, HookEvent
 from takeback.agents.registry import find_agent
+from takeback.disk import programs
 from takeback.hooks import hook as hearing
 from takeback.upkeep.settings import Settings
 
@@ -176,6 +177,35 @@ def test_what_was_interrupted_goes_back(
 def test_prompts_that_are_not_ours(prompt: str) -> None:
     """Only the whole of a prompt is a command."""
     assert typed.read(prompt) is None
+
+
+@pytest.mark.parametrize(
+    "prompt",
+    [
+        "tb undo",
+        "  tb undo\n",
+        "/takeback:undo",
+        "<system-reminder>from a hook\ntb redo</system-reminder>\ntb undo",
+        "tb undo\n\n<system_reminder>\nNote from Takeback\n</system_reminder>",
+        "<ide_selection>x</ide_selection><ide_opened_file>y</ide_opened_file> tb undo",
+    ],
+)
+def test_what_was_injected_is_no_part_of_a_prompt(prompt: str) -> None:
+    """Wherever it stands; what is left is as a whole the command."""
+    found = typed.read(prompt)
+    assert found is not None
+    assert found.verb == typed.UNDO
+
+
+@pytest.mark.parametrize("start", ["exit 3", "cat > /dev/null", "echo 99999; sleep 2 &"])
+def test_a_prompt_is_dropped_whatever_happens(
+    start: str, claude: Agent, tree: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The process that does it cannot start, ends without a word, or in the middle of one."""
+    monkeypatch.setattr(programs, "_ASIDE", start)
+    monkeypatch.setattr(hearing, "PATIENCE", 0.5)
+    assert said(claude.prompt("tb undo")).startswith("Takeback ")
+    assert names(tree) == ["a", "b"]
 
 
 def test_who_cannot_type(project: takeback.Project, claude: Agent, tree: Path) -> None:
