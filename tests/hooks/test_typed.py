@@ -261,6 +261,26 @@ def test_a_result_that_comes_later(
     assert "systemMessage" not in claude.prompt("and on")
 
 
+def test_a_late_result_waits_until_it_can_be_shown(project: takeback.Project, tree: Path) -> None:
+    """Cursor shows nothing of a prompt that goes on; the next command that is typed tells it."""
+    asked = 0
+
+    def ask(prompt: str) -> dict[str, Any]:
+        nonlocal asked
+        asked += 1
+        ids = {"conversation_id": "C1", "generation_id": f"G{asked}", "cursor_version": "3"}
+        given = {"hook_event_name": "beforeSubmitPrompt", "workspace_roots": [str(tree)]}
+        return heard({**ids, **given, "prompt": prompt})
+
+    ask("make it")
+    typed.keep_result(project.workspace.store, project.sessions()[0].id, "Took back the last one")
+    assert ask("go on") == {}
+    answer = ask("tb log")
+    assert answer["continue"] is False
+    assert answer["user_message"].startswith("Took back the last one\n")
+    assert "Took back the last one" not in ask("tb log")["user_message"]
+
+
 def test_a_prompt_that_overtakes_it(
     project: takeback.Project, claude: Agent, tree: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

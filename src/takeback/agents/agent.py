@@ -178,6 +178,10 @@ class HookEvent:
         """Whether the agent reads the answer now."""
         return self.kind in self.agent.told_at and not self.failed and not self.subagent
 
+    def can_tell_user(self) -> bool:
+        """Whether the agent shows its user what we say to an event that goes on."""
+        return bool(self.agent.answer(self, Answer(to_user="…")))
+
     def has_worked(self) -> bool:
         """Whether something is done that may have changed files."""
         if self.kind == AFTER_TOOL:
