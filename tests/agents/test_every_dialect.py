@@ -125,3 +125,14 @@ def test_undo_is_typed(folder: str, client: Client, tree: Path) -> None:
     assert not (tree / "made.txt").exists()
     with takeback.open(tree) as project:
         assert len(project.log(all=True).turns) == 1
+
+
+@pytest.mark.parametrize("folder", ["copilot-1.0.102-camel", "copilot-1.0.102-pascal"])
+def test_a_subagent_cannot_type(folder: str, client: Client, tree: Path) -> None:
+    """Its prompt has the id of its parent, and goes to the model as it is."""
+    assert folder.startswith(client.name)
+    client.tell(client.stop)
+    assert client.tell(f"{client.prompt}.in-subagent", prompt="tb undo") == {}
+    assert (tree / "made.txt").exists()
+    with takeback.open(tree) as project:
+        assert len(project.log(all=True).turns) == 1

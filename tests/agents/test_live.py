@@ -342,6 +342,17 @@ def test_a_pause_lasts_until_it_is_resumed(claude: Agent, tree: Path) -> None:
     assert set(reasons(tree)) == {"paused"}
 
 
+def test_whose_process_is_unknown_is_silent(claude: Agent, tree: Path) -> None:
+    """In the middle of a turn: it may run, so a preview names it; between turns it is idle."""
+    (session,) = told(tree, "sessions")["sessions"]
+    assert (session["status"], session["now"]["alive"]) == ("silent", None)
+    assert " silent since " in run(["sessions"], tree, os.environ).stdout.decode()
+    assert [each["alive"] for each in told(tree, "undo", "--dry-run")["running"]] == [None]
+    claude.stop()
+    (session,) = told(tree, "sessions")["sessions"]
+    assert (session["status"], session["now"]) == ("idle", None)
+
+
 def test_who_runs_is_shown(tree: Path, home: Path) -> None:
     """By the process that had the hook run: gone, it is silent, and no preview names it."""
     del home
