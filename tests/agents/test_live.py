@@ -27,6 +27,7 @@ from takeback.disk import operations
 from takeback.hooks import hook as hearing
 from takeback.ledger.log import events
 from takeback.worktree.swap import PathSwapper
+from talks import Claude
 
 
 @pytest.fixture(autouse=True)
@@ -224,7 +225,7 @@ def test_a_sub_agent_is_refused_by_itself(claude: Agent, tree: Path) -> None:
 
 
 def test_calls_at_once_are_refused_once(claude: Agent, tree: Path) -> None:
-    """Of several hooks that run at the same time, one refuses its call, as docs/agents.md says."""
+    """Of several hooks that run at the same time, one refuses, where no conversation is known."""
     undo(tree)
     payloads = [
         {
@@ -242,6 +243,58 @@ def test_calls_at_once_are_refused_once(claude: Agent, tree: Path) -> None:
         )
     assert sum(b'"deny"' in answer for answer in answers) == 1
     assert reasons(tree) == ["restored"]
+
+
+def answers(claude: Claude, message: str, *numbers: int) -> None:
+    """The model answers with calls, each of which is a line of the conversation."""
+    for number in numbers:
+        use = {"type": "tool_use", "id": f"S1-T{number}", "name": "Bash", "input": {}}
+        said = {"role": "assistant", "id": message, "content": [use]}
+        claude.talk.add("assistant", message=said)
+
+
+@pytest.fixture
+def talking(tree: Path, home: Path, tmp_path: Path) -> Claude:
+    """Claude Code in a turn that wrote `two.txt` by its first call."""
+    del home
+    claude = Claude(tree, tmp_path / "talks")
+    claude.asks("write two")
+    answers(claude, "msg_1", 1)
+    claude.edit("two.txt", "two\n")
+    return claude
+
+
+def test_the_rest_of_an_answer_is_refused_too(talking: Claude, tree: Path) -> None:
+    """The model made those calls before it read why; what touches nothing of it is made."""
+    undo(tree, because="wrong way")
+    answers(talking, "msg_2", 2, 3, 4, 5)
+    assert "wrong way" in shell(talking)
+    assert write(talking, "three.txt") == ""
+    assert "wrong way" in write(talking, "two.txt")
+    assert "wrong way" in shell(talking)
+    answers(talking, "msg_3", 6, 7)
+    assert (shell(talking), write(talking, "two.txt")) == ("", "")
+    assert reasons(tree) == ["restored"] * 3
+
+
+@pytest.mark.parametrize(
+    ("message", "is_refused"), [("msg_2", True), ("msg_3", False), ("", False)]
+)
+def test_a_call_that_is_written_late(
+    message: str, is_refused: bool, talking: Claude, tree: Path
+) -> None:
+    """Claude Code writes its conversation a little later; without the line the call is made."""
+    undo(tree)
+    answers(talking, "msg_2", 2)
+    assert shell(talking)
+    writing = threading.Timer(0.2, answers, (talking, message, 3)) if message else None
+    if writing is not None:
+        writing.start()
+    began = time.monotonic()
+    assert (shell(talking) != "") == is_refused
+    assert time.monotonic() - began < 5
+    if writing is not None:
+        writing.join()
 
 
 def test_a_call_waits_for_a_restore(
