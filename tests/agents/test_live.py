@@ -2,9 +2,11 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -15,11 +17,17 @@ import pages
 import takeback
 from agents import MAIN, Agent, Codex, hook
 from program import run
+from takeback.agents import agent as kinds
 from takeback.agents import refusals, registry
 from takeback.capture.workspace import Workspace
+from takeback.cli.restore_flow import Contents
+from takeback.cli.screens.typed import Paper
+from takeback.cli.text.restores import plan_text
 from takeback.disk import operations
+from takeback.hooks import hook as hearing
 from takeback.ledger.log import events
 from takeback.worktree.swap import PathSwapper
+from talks import Claude
 
 
 @pytest.fixture(autouse=True)
@@ -83,6 +91,47 @@ def test_the_next_call_is_refused_once(claude: Agent, tree: Path, call: Any) -> 
         assert len(project.log().turns[0].steps) == steps
     assert call(claude) == ""
     assert reasons(tree) == ["restored"]
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("claude-code", "its next call is refused once, and it is told why"),
+        ("cline", "it would not read why a call is refused, so it is told with its next one"),
+        ("goose", "it cannot be told"),
+        ("run", "it cannot be told"),
+        ("my-harness", "its next step raises `RolledBack`"),
+    ],
+)
+def test_the_preview_says_how_it_is_told(name: str, said: str, claude: Agent, tree: Path) -> None:
+    """Whether the next call is refused, or the agent hears of it later, or not at all."""
+    assert claude.tree == tree
+    with takeback.open(tree) as project:
+        plan = project.plan_undo()
+        (running,) = plan.running
+        plan = plan.replace(running=(running.replace(agent=name),))
+        paper = Paper()
+        plan_text.preview(plan, paper, Contents(project, paper.masker))
+    who = f"! {name} (session {running.id[:8]}) may be working on these files"
+    assert f"{who}: {said}" in " ".join(paper.text.split())
+
+
+def test_the_event_of_a_restore_names_who_runs(claude: Agent, tree: Path) -> None:
+    """Not one that is between turns, nor one that works on other files."""
+    idle, other = Codex(tree, "S2"), Codex(tree, "S3")
+    idle.prompt("write three")
+    idle.edit("two.txt", "three\n")
+    idle.stop()
+    other.prompt("write four")
+    other.edit("four.txt", "four\n")
+    claude.edit("two.txt", "two again\n")
+    with takeback.open(tree) as project:
+        first = project.log().turns[-1].id
+        project.rollback(f"{first}-", paths=["two.txt"], yes=True)
+        (done,) = project.workspace.ledger.events_of(events.RESTORE_APPLIED)
+        said: dict[str, Any] = dict(done.payload or {})
+        named = {each.id: each.agent for each in project.sessions()}
+        assert [named[str(id)] for id in said["running"]] == ["claude-code"]
 
 
 def test_only_what_may_overwrite_is_refused(claude: Agent, tree: Path) -> None:
@@ -176,7 +225,7 @@ def test_a_sub_agent_is_refused_by_itself(claude: Agent, tree: Path) -> None:
 
 
 def test_calls_at_once_are_refused_once(claude: Agent, tree: Path) -> None:
-    """Of several hooks that run at the same time, one refuses its call."""
+    """Of several hooks that run at the same time, one refuses, where no conversation is known."""
     undo(tree)
     payloads = [
         {
@@ -194,6 +243,58 @@ def test_calls_at_once_are_refused_once(claude: Agent, tree: Path) -> None:
         )
     assert sum(b'"deny"' in answer for answer in answers) == 1
     assert reasons(tree) == ["restored"]
+
+
+def answers(claude: Claude, message: str, *numbers: int) -> None:
+    """The model answers with calls, each of which is a line of the conversation."""
+    for number in numbers:
+        use = {"type": "tool_use", "id": f"S1-T{number}", "name": "Bash", "input": {}}
+        said = {"role": "assistant", "id": message, "content": [use]}
+        claude.talk.add("assistant", message=said)
+
+
+@pytest.fixture
+def talking(tree: Path, home: Path, tmp_path: Path) -> Claude:
+    """Claude Code in a turn that wrote `two.txt` by its first call."""
+    del home
+    claude = Claude(tree, tmp_path / "talks")
+    claude.asks("write two")
+    answers(claude, "msg_1", 1)
+    claude.edit("two.txt", "two\n")
+    return claude
+
+
+def test_the_rest_of_an_answer_is_refused_too(talking: Claude, tree: Path) -> None:
+    """The model made those calls before it read why; what touches nothing of it is made."""
+    undo(tree, because="wrong way")
+    answers(talking, "msg_2", 2, 3, 4, 5)
+    assert "wrong way" in shell(talking)
+    assert write(talking, "three.txt") == ""
+    assert "wrong way" in write(talking, "two.txt")
+    assert "wrong way" in shell(talking)
+    answers(talking, "msg_3", 6, 7)
+    assert (shell(talking), write(talking, "two.txt")) == ("", "")
+    assert reasons(tree) == ["restored"] * 3
+
+
+@pytest.mark.parametrize(
+    ("message", "is_refused"), [("msg_2", True), ("msg_3", False), ("", False)]
+)
+def test_a_call_that_is_written_late(
+    message: str, is_refused: bool, talking: Claude, tree: Path
+) -> None:
+    """Claude Code writes its conversation a little later; without the line the call is made."""
+    undo(tree)
+    answers(talking, "msg_2", 2)
+    assert shell(talking)
+    writing = threading.Timer(0.2, answers, (talking, message, 3)) if message else None
+    if writing is not None:
+        writing.start()
+    began = time.monotonic()
+    assert (shell(talking) != "") == is_refused
+    assert time.monotonic() - began < 5
+    if writing is not None:
+        writing.join()
 
 
 def test_a_call_waits_for_a_restore(
@@ -225,6 +326,31 @@ def test_a_call_waits_for_a_restore(
     call = claude.begin("Bash", {"command": "make"})
     thread.join()
     assert "write two" in call.refused, call.answer
+
+
+OF_ITS_OWN = {"cline": 120, "goose": 30, "windsurf": 60}
+"""Seconds, for those whose settings have no time limit; that of Windsurf is not known."""
+
+
+def limit_in_settings(agent: kinds.Agent) -> float:
+    """Seconds that an agent gives the hook before a call."""
+    name = agent.event_of(kinds.BEFORE_TOOL)
+    if agent.form != kinds.FILES:
+        text = json.dumps(agent.groups("", "")[name])
+    else:
+        text = next(iter(agent.files("", "").values()))
+        text = json.dumps(json.loads(text)["hooks"][name]) if text.startswith("{") else text
+    found = re.search(r'(?:"timeout(?:Sec)?": |\bLOOK = )([\d_]+)', text)
+    limit = int(found[1]) if found else OF_ITS_OWN[agent.name]
+    return limit / 1000 if limit > 1000 else limit
+
+
+@pytest.mark.parametrize("agent", registry.installable().values(), ids=registry.installable())
+def test_a_call_waits_until_shortly_before_its_agent_gives_up(agent: kinds.Agent) -> None:
+    """Two seconds before the time limit of the hook, counted from when the agent started it."""
+    event = kinds.HookEvent(agent, agent.event_of(kinds.BEFORE_TOOL), kinds.BEFORE_TOOL)
+    waits = hearing._deadline(event) - time.monotonic()
+    assert 20 < waits <= limit_in_settings(agent) - 2
 
 
 def test_the_page_says_how_each_agent_is_told() -> None:
@@ -269,8 +395,19 @@ def test_a_pause_lasts_until_it_is_resumed(claude: Agent, tree: Path) -> None:
     assert set(reasons(tree)) == {"paused"}
 
 
+def test_whose_process_is_unknown_is_silent(claude: Agent, tree: Path) -> None:
+    """In the middle of a turn: it may run, so a preview names it; between turns it is idle."""
+    (session,) = told(tree, "sessions")["sessions"]
+    assert (session["status"], session["now"]["alive"]) == ("silent", None)
+    assert " silent since " in run(["sessions"], tree, os.environ).stdout.decode()
+    assert [each["alive"] for each in told(tree, "undo", "--dry-run")["running"]] == [None]
+    claude.stop()
+    (session,) = told(tree, "sessions")["sessions"]
+    assert (session["status"], session["now"]) == ("idle", None)
+
+
 def test_who_runs_is_shown(tree: Path, home: Path) -> None:
-    """By the process that had the hook run: alive, it is running; gone, it is silent since then."""
+    """By the process that had the hook run: gone, it is silent, and no preview names it."""
     del home
     given = {"session_id": "S1", "cwd": str(tree), "prompt_id": "P1"}
     prompt = {**given, "hook_event_name": "UserPromptSubmit", "prompt": "Fix it\nplease"}
@@ -305,7 +442,11 @@ def test_who_runs_is_shown(tree: Path, home: Path) -> None:
         assert (now["tool"], now["doing"]) == ("Bash", "npm test")
         shown = run(["sessions"], tree, os.environ).stdout.decode()
         assert ' on "Fix it": Bash npm test' in shown
+        (tree / "made.txt").write_text("made\n")
+        (running,) = told(tree, "undo", "--dry-run")["running"]
+        assert (running["agent"], running["told"]) == ("claude-code", "refused")
         process.kill()
+    assert told(tree, "undo", "--dry-run")["running"] == []
     (session,) = told(tree, "sessions")["sessions"]
     assert (session["status"], session["now"]["alive"]) == ("interrupted", False)
     assert "silent since" in run(["sessions"], tree, os.environ).stdout.decode()

@@ -250,3 +250,20 @@ def test_recorded_conversations_are_understood() -> None:
     assert list(CODEXS.before(str(CODEX), turns[1])) == [(ABOVE, turns[0]), (BEGINNING, "")]
     assert CLAUDES.interrupted_at(str(CLAUDE), "P") is None
     assert CODEXS.interrupted_at(str(CODEX), "T") is None
+
+
+def test_calls_of_one_answer_belong_together(tmp_path: Path) -> None:
+    """As the real Claude Code writes them: a line each, with the message that they are part of."""
+    path = str(CLAUDE.with_name("_transcript-torture-with-file-history.jsonl"))
+    beside = CLAUDES.calls_beside(path, "toolu_7aa1f588341747cab3f65655")
+    assert beside is not None
+    assert len(beside) == 8
+    assert "toolu_bc2862e3866d43b589fe11cf" in beside
+    for call, known in [
+        ("toolu_6e35db84795749b783dae957", ()),
+        ("toolu_40e1ec1c0f3873744949d34b", None),
+        ("", None),
+    ]:
+        assert CLAUDES.calls_beside(path, call) == known
+    assert CLAUDES.calls_beside(str(tmp_path / "none.jsonl"), "toolu_1") == ()
+    assert CODEXS.calls_beside(str(CODEX), "call_1") == ()

@@ -6,8 +6,9 @@ from pathlib import Path
 import pytest
 
 import takeback
-from agents import Agent
+from agents import Agent, heard
 from program import run
+from takeback.agents.registry import find_agent
 from takeback.disk import operations
 
 
@@ -48,6 +49,47 @@ def test_it_is_said(silent: Agent, tree: Path) -> None:
     with takeback.open(tree) as project:
         assert project.upkeep.examine()[0] == ()
     assert silent.prompt("go on")
+
+
+SIGNS: dict[str, dict[str, str]] = {
+    "copilot": {"timestamp": "2026-11-16T18:37:0{n}.000Z"},
+    "cursor": {"cursor_version": "3", "conversation_id": "S1", "generation_id": "G1"},
+    "vs-code": {"timestamp": "2026-11-16T18:37:0{n}.000Z", "transcript_path": "/agent/chat.json"},
+    "claude-code": {"prompt_id": "P1"},
+}
+
+
+@pytest.mark.parametrize("name", SIGNS)
+def test_the_doctor_says_it(name: str, tree: Path, home: Path) -> None:
+    """Of a host that runs the hooks in Claude Code's settings and never fires those of tools."""
+    del home
+
+    def tell(event: str, n: int, **more: object) -> None:
+        own = {key: value.format(n=n) for key, value in SIGNS[name].items()}
+        said = {"hook_event_name": event, "session_id": "S1", "cwd": str(tree), **own, **more}
+        heard(said)
+
+    def found() -> str:
+        return " ".join(run(["doctor"], tree, os.environ).stdout.decode().split())
+
+    tell("UserPromptSubmit", 1, prompt="write it")
+    (tree / "a.txt").write_text("a\n")
+    tell("Stop", 2)
+    with takeback.open(tree) as project:
+        (turn,) = project.log().turns
+        assert (turn.agent, turn.unreported) == (name, True)
+    agent = find_agent(name)
+    assert agent is not None
+    said = f"{agent.title} reported no tool in a conversation that changed 1 path"
+    assert f"{said} (turn `{turn.id[:8]}`): its hooks for tools may not fire" in found()
+    fix = name if agent.folder else "claude-code"
+    assert f"`takeback install {fix}` renews them" in found()
+    tell("UserPromptSubmit", 3, prompt="again")
+    given: dict[str, object] = {"tool_name": "Bash", "tool_input": {"command": "make"}}
+    given |= {} if name == "copilot" else {"tool_use_id": "T1"}
+    tell("PreToolUse", 4, **given)
+    tell("PostToolUse", 5, **given)
+    assert "reported no tool" not in found()
 
 
 def test_who_reports_tools_did_not_do_it(tree: Path, home: Path) -> None:

@@ -38,6 +38,27 @@ def test_an_undone_turn_says_so_and_why(project: takeback.Project, tree: Path) -
     assert (bool(told["undone"]), told["because"]) == (True, "tests\nfail")
 
 
+def test_why_prints_the_prompt_the_authors_and_the_reason(
+    project: takeback.Project, tree: Path
+) -> None:
+    """The whole prompt; who made the changes and how that is known; also of an undone turn."""
+    turn = project.session("mine").turn("Add one more\n\nand say why")
+    with turn, turn.step("write_file", {"path": "c"}):
+        (tree / "c").write_text("c\n")
+    first = project.log().turns[-1].id
+    said = command(tree, "why").out
+    assert said.startswith(f"Turn {turn.id}\n  Add one more\n\n  and say why\n")
+    assert "\nBy       mine" in said
+    assert "\nAuthors  mine: 1 by edit tools\n" in said
+    project.undo(because="not asked for")
+    said = command(tree, "why").out
+    assert "\nUndone   by " in said
+    assert "\nBecause  not asked for\n" in said
+    assert command(tree, "why", "Add two files").out.startswith(f"Turn {first}\n  Add two files\n")
+    (told,) = [json.loads(command(tree, "why", "--json").out)["turn"]]
+    assert (told["label"], told["because"]) == ("Add one more\n\nand say why", "not asked for")
+
+
 def test_a_turn_that_is_partly_undone_says_so(project: takeback.Project, tree: Path) -> None:
     """An undo of some paths leaves the turn live, and is said until it is put back."""
     (turn,) = project.log().turns

@@ -16,6 +16,7 @@ from agents import MAIN, Agent, Codex, heard, surroundings
 from takeback.agents import typed
 from takeback.agents.agent import PROMPT, HookEvent
 from takeback.agents.registry import find_agent
+from takeback.disk import programs
 from takeback.hooks import hook as hearing
 from takeback.upkeep.settings import Settings
 
@@ -178,6 +179,35 @@ def test_prompts_that_are_not_ours(prompt: str) -> None:
     assert typed.read(prompt) is None
 
 
+@pytest.mark.parametrize(
+    "prompt",
+    [
+        "tb undo",
+        "  tb undo\n",
+        "/takeback:undo",
+        "<system-reminder>from a hook\ntb redo</system-reminder>\ntb undo",
+        "tb undo\n\n<system_reminder>\nNote from Takeback\n</system_reminder>",
+        "<ide_selection>x</ide_selection><ide_opened_file>y</ide_opened_file> tb undo",
+    ],
+)
+def test_what_was_injected_is_no_part_of_a_prompt(prompt: str) -> None:
+    """Wherever it stands; what is left is as a whole the command."""
+    found = typed.read(prompt)
+    assert found is not None
+    assert found.verb == typed.UNDO
+
+
+@pytest.mark.parametrize("start", ["exit 3", "cat > /dev/null", "echo 99999; sleep 2 &"])
+def test_a_prompt_is_dropped_whatever_happens(
+    start: str, claude: Agent, tree: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The process that does it cannot start, ends without a word, or in the middle of one."""
+    monkeypatch.setattr(programs, "_ASIDE", start)
+    monkeypatch.setattr(hearing, "PATIENCE", 0.5)
+    assert said(claude.prompt("tb undo")).startswith("Takeback ")
+    assert names(tree) == ["a", "b"]
+
+
 def test_who_cannot_type(project: takeback.Project, claude: Agent, tree: Path) -> None:
     """A sub-agent, a task that is done, an agent that drops no prompts; a switch that is off."""
     assert claude.tell("UserPromptSubmit", prompt="tb undo", agent_id="A1") == {}
@@ -229,6 +259,26 @@ def test_a_result_that_comes_later(
     answer = claude.prompt("go on")
     assert 'Took back "add payment validation"' in answer["systemMessage"]
     assert "systemMessage" not in claude.prompt("and on")
+
+
+def test_a_late_result_waits_until_it_can_be_shown(project: takeback.Project, tree: Path) -> None:
+    """Cursor shows nothing of a prompt that goes on; the next command that is typed tells it."""
+    asked = 0
+
+    def ask(prompt: str) -> dict[str, Any]:
+        nonlocal asked
+        asked += 1
+        ids = {"conversation_id": "C1", "generation_id": f"G{asked}", "cursor_version": "3"}
+        given = {"hook_event_name": "beforeSubmitPrompt", "workspace_roots": [str(tree)]}
+        return heard({**ids, **given, "prompt": prompt})
+
+    ask("make it")
+    typed.keep_result(project.workspace.store, project.sessions()[0].id, "Took back the last one")
+    assert ask("go on") == {}
+    answer = ask("tb log")
+    assert answer["continue"] is False
+    assert answer["user_message"].startswith("Took back the last one\n")
+    assert "Took back the last one" not in ask("tb log")["user_message"]
 
 
 def test_a_prompt_that_overtakes_it(

@@ -35,6 +35,13 @@ def test_the_page_lists_the_clients() -> None:
         assert shown.strip() == table().strip()
 
 
+def test_the_page_says_what_each_file_of_tests_shows() -> None:
+    """A file that it does not name is a promise that nobody finds."""
+    page = PAGE.read_text()
+    files = (Path(__file__).parents[1] / "clients").glob("test_*.py")
+    assert [path.name for path in sorted(files) if f"`tests/clients/{path.name}`" not in page] == []
+
+
 def test_only_rows_that_exist_are_left_out() -> None:
     """A row that was renamed would be left out for no reason."""
     for client in CLIENTS:

@@ -55,11 +55,10 @@ class HookEvent:
     goes on; `task` is what the agent calls it. `took` is for how long the tool ran, in
     milliseconds, -1 if unknown; `received` is when the event came, in nanoseconds. `calls` are the
     ids of a batch, `refused` those that the user refused. With `cancelled`, the user interrupted
-    the tool, and its turn. `folder` is where the agent was started,
-    `cwd` where it is now. `stamp` is the agent's own time of the event, if it has no better id of
-    it. `output` is what the tool said, as text; `exit_code` is None if unknown. `rewound` is the
-    first prompt that is gone, if the agent reports that the user went back before this one.
-    `sender` is the process of the hook, 0 if unknown.
+    the tool, and its turn. `folder` is where the agent was started, `cwd` where it is now. `stamp`
+    is the agent's own time of the event, if it has no better id of it. `output` is what the tool
+    said, as text; `exit_code` is None if unknown. `rewound` is the first prompt that is gone, if
+    the user went back before this one. `sender` is the process of the hook, 0 if unknown.
     """
 
     __slots__ = (
@@ -177,6 +176,10 @@ class HookEvent:
     def can_be_told(self) -> bool:
         """Whether the agent reads the answer now."""
         return self.kind in self.agent.told_at and not self.failed and not self.subagent
+
+    def can_tell_user(self) -> bool:
+        """Whether the agent shows its user what we say to an event that goes on."""
+        return bool(self.agent.answer(self, Answer(to_user="…")))
 
     def has_worked(self) -> bool:
         """Whether something is done that may have changed files."""
@@ -309,6 +312,11 @@ class Conversations:
         Nothing while the prompt is not written yet.
         """
         raise NotImplementedError
+
+    def calls_beside(self, path: str, call: str) -> "tuple[str, ...] | None":
+        """The other calls of the same answer, if the file says so; None until the call is there."""
+        del path, call
+        return ()
 
     def trim(self, path: str, prompt: str) -> TrimmedConversation:
         """The conversation up to a prompt, under a new id; `CannotTrimError` says why not."""

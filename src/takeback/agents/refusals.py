@@ -4,7 +4,8 @@ What the guard refuses is recorded by `effects/guarding`.
 An agent in the middle of a turn would hear of a restore after its next command has overwritten the
 files again. So the first call that may do so is refused, and the note is why. That is recorded: for
 the call, so that a second delivery of it is answered alike; and for the restore, so that the next
-call is made. A sub-agent reads nothing of what its session is told, so it is refused by itself.
+call is made. Calls that the model made in the same answer are refused, too, if its conversation
+says so. A sub-agent reads nothing of what its session is told, so it is refused by itself.
 """
 
 import time
@@ -31,6 +32,10 @@ REFUSED, RAISED, AFTERWARDS, NEVER = "refused", "raised", "afterwards", "never"
 next event; not at all."""
 _RUN = "run"
 _NEWEST = 1 << 62
+_ONE_ANSWER = 15_000_000_000
+"""Nanoseconds after a refusal in which it is asked whether a call is of the same answer."""
+_UNTIL_WRITTEN, _A_MOMENT = 0.5, 0.02
+"""Seconds that an agent needs at most to write a call into its conversation, and between looks."""
 
 
 class Refusal(Value):
@@ -93,9 +98,7 @@ def again(ledger: "Ledger", event: "HookEvent") -> "Refusal | None":
 
         return Refusal(GUARD, blocked=guarding.blocked_of(known.payload))
     session = ledger.sessions.find_by_id(str(known.payload["session"]))
-    told = known.payload["restores"]
-    ids = map(str, told) if isinstance(told, list) else ()
-    rows = [row for row in map(ledger.stack.find, ids) if row is not None]
+    rows = _restores(ledger, known.payload["restores"])
     note = notes.note_of(ledger, session, rows, None, is_new=False) if session and rows else None
     return Refusal(str(known.payload["why"]), note)
 
@@ -106,14 +109,16 @@ def refuse(
     """Why a call is refused, recorded with this; None if it may be made. With the lock held."""
     row = ledger.sessions.get(session)
     rows: list[RestoreRow] = []
+    unread: list[RestoreRow] = []
     if ledger.sessions.is_paused(row.number):
         refusal = Refusal(PAUSED)
     else:
         if turn is not None and not event.agent.loses_reason:
             rows = _unheard(ledger, row, turn, call)
-        if not rows:
+            unread = rows or _unread(ledger, row, turn, event, call)
+        if not unread:
             return None
-        refusal = Refusal(RESTORED, notes.note_of(ledger, row, rows, None, is_new=False))
+        refusal = Refusal(RESTORED, notes.note_of(ledger, row, unread, None, is_new=False))
     ledger.record(
         *_facts(ledger, row, rows, call.subagent),
         NewEvent(
@@ -123,10 +128,10 @@ def refuse(
                 "turn": turn.id if turn is not None else None,
                 "tool": tools.one_line(event.tool),
                 "why": refusal.why,
-                "restores": [each.id for each in rows],
+                "restores": [each.id for each in unread],
             },
             time.time_ns(),
-            parents=tuple(each.event for each in rows) or (row.opened,),
+            parents=tuple(each.event for each in unread) or (row.opened,),
             request=requests.refused(event),
         ),
     )
@@ -152,17 +157,57 @@ def _unheard(
     """The restores that a call is refused for: of others, in its turn, of files of its session."""
     if turn.closed is not None:
         return []
-    rows = ledger.stack.between(turn.opened, _NEWEST, notes.MOST_ASKED)
     waiting = [
         row
-        for row in reversed(rows)
-        if session.number in row.running
-        and ledger.requested(requests.refused_for(session.id, call.subagent, row.id)) is None
+        for row in _under(ledger, session, turn)
+        if ledger.requested(requests.refused_for(session.id, call.subagent, row.id)) is None
         and not notes.did_it(ledger, session, row)
     ]
-    waiting = notes.net(waiting)
-    changed = {path for row in waiting for path, _ in notes.files_of(ledger, row)}
-    return waiting if waiting and call.may_touch(changed) else []
+    return _touched(ledger, notes.net(waiting), call)
+
+
+def _unread(
+    ledger: "Ledger", session: "SessionRow", turn: "TurnRow", event: "HookEvent", call: Call
+) -> "list[RestoreRow]":
+    """The restores for which another call of the same answer was just refused.
+
+    The model made both before it could read why.
+    """
+    files = event.agent.conversations
+    if files is None or event.subagent or not event.call or turn.closed is not None:
+        return []
+    names = (requests.refused_for(session.id, "", x.id) for x in _under(ledger, session, turn))
+    known = [each for each in map(ledger.requested, names) if each is not None]
+    if not known or time.time_ns() - max(each.at for each in known) > _ONE_ANSWER:
+        return []
+    until = time.monotonic() + _UNTIL_WRITTEN
+    while (beside := files.calls_beside(event.transcript, event.call)) is None:
+        if time.monotonic() > until:
+            return []
+        time.sleep(_A_MOMENT)
+    for other in beside:
+        refused = ledger.requested(requests.refused_call(event, other))
+        if refused is not None and refused.payload and refused.payload["why"] == RESTORED:
+            return _touched(ledger, _restores(ledger, refused.payload["restores"]), call)
+    return []
+
+
+def _under(ledger: "Ledger", session: "SessionRow", turn: "TurnRow") -> "list[RestoreRow]":
+    """The restores that name a session as running, since a turn of it began; the oldest first."""
+    rows = ledger.stack.between(turn.opened, _NEWEST, notes.MOST_ASKED)
+    return [row for row in reversed(rows) if session.number in row.running]
+
+
+def _touched(ledger: "Ledger", rows: "list[RestoreRow]", call: Call) -> "list[RestoreRow]":
+    """Restores, if a call may write a path that they changed."""
+    changed = {path for row in rows for path, _ in notes.files_of(ledger, row)}
+    return rows if rows and call.may_touch(changed) else []
+
+
+def _restores(ledger: "Ledger", ids: object) -> "list[RestoreRow]":
+    """The restores of some ids, as an event has them."""
+    found = map(ledger.stack.find, map(str, ids) if isinstance(ids, list) else ())
+    return [row for row in found if row is not None]
 
 
 def _facts(

@@ -82,8 +82,12 @@ def told(session: str, restore: str) -> str:
 
 def refused(event: "HookEvent") -> str:
     """A call was refused. A second delivery of it is answered alike."""
-    own = part_of(event, event.call, BEFORE) if event.call else delivery(event)
-    return f"refused {own}"
+    return refused_call(event, event.call) if event.call else f"refused {delivery(event)}"
+
+
+def refused_call(event: "HookEvent", call: str) -> str:
+    """A call of the session of an event was refused, by the agent's id of it."""
+    return f"refused {part_of(event, call, BEFORE)}"
 
 
 def guarded(event: "HookEvent") -> str:

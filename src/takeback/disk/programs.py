@@ -245,6 +245,7 @@ def ask_ourselves(word: str, question: bytes, *, environment: "Mapping[bytes, by
     It is in a session of its own, and its parent, a shell, ends at once: whoever kills us when we
     took too long does not reach it.
     """
+    from contextlib import suppress
     from subprocess import DEVNULL, PIPE, Popen
 
     shell = Popen(  # noqa: S603 -- our own program
@@ -257,8 +258,9 @@ def ask_ourselves(word: str, question: bytes, *, environment: "Mapping[bytes, by
         start_new_session=True,
     )
     assert shell.stdin is not None
-    shell.stdin.write(question)
-    shell.stdin.flush()
+    with suppress(OSError):  # it could not start: then its answer is empty
+        shell.stdin.write(question)
+        shell.stdin.flush()
     return Asked(shell)
 
 

@@ -8,6 +8,7 @@ import os
 from takeback import environment
 from takeback.agents import registry
 from takeback.agents.agent import FILES
+from takeback.agents.dialects import claude_code
 from takeback.errors import TakebackError
 from takeback.hooks import command, install, trial
 from takeback.hooks.install import PROJECT, USER, settings_path
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from takeback.agents.agent import Agent, Version
+    from takeback.ledger.sessions import ToollessTurn
     from takeback.model.text.json_text import Json
     from takeback.project import Project
 
@@ -61,11 +63,15 @@ class Hooked:
 
 
 class Survey(Value):
-    """What there is: the hooks, when each agent was last heard, and the agents of this machine."""
+    """What there is: the hooks, when each agent was last heard, and the agents of this machine.
+
+    `toolless` are turns that changed something while their agent reported no tool.
+    """
 
     hooked: "tuple[Hooked, ...]"
     heard: "Mapping[str, float]"
     here: "tuple[Agent, ...]" = ()
+    toolless: "tuple[ToollessTurn, ...]" = ()
 
 
 def places(
@@ -144,6 +150,8 @@ def part(survey: Survey, troubles: "Sequence[Mapping[str, Json]]", now: float) -
     found = Part(NAME, Reason("hooks", calls=calls, silent=silent))
     for one in survey.hooked:
         found.findings += _wrongs(one)
+    for turn in survey.toolless:
+        found.findings += _without_tools(turn, now)
     lately = [each for each in troubles if _is_lately(each.get("at"), now)]
     for each in lately[-_SHOWN_TROUBLES:]:
         what = " ".join(str(each.get(key, "")) for key in ("agent", "event"))
@@ -163,9 +171,10 @@ def survey(
     """All there is to read."""
     hooked = look(places(home, folders, project), home, folders, surroundings)
     times = heard(project) if project is not None else {}
+    toolless = project.workspace.ledger.turns.toolless() if project is not None else ()
     known, search = registry.installable(), os.get_exec_path()
     here = [known[name] for name, folder in folders.items() if known[name].is_here(folder, search)]
-    return Survey(tuple(hooked), times, tuple(here))
+    return Survey(tuple(hooked), times, tuple(here), tuple(toolless))
 
 
 # -- one settings file -------------------------------------------------------------------------
@@ -315,6 +324,16 @@ def _wrongs(one: Hooked) -> "list[Finding]":
         what = Reason("hooks-outdated", missing=tuple(one.outdated), file=one.file)
         found.append(Finding(WARNING, what, Reason("install-anew", **where)))
     return found
+
+
+def _without_tools(turn: "ToollessTurn", now: float) -> "list[Finding]":
+    """An agent whose hooks for tools seem not to fire, and whose settings hold them."""
+    agent = registry.find_agent(turn.agent)
+    if agent is None or not agent.kinds or not _is_lately(turn.started / 1e9, now):
+        return []
+    what = Reason("tools-unreported", title=agent.title, turn=turn.id[:8], count=turn.paths)
+    holder = agent.name if agent.folder else claude_code.AGENT.name
+    return [Finding(WARNING, what, Reason("install-anew", agent=holder, scope=USER))]
 
 
 def _is_lately(at: object, now: float) -> bool:

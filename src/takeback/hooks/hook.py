@@ -395,7 +395,7 @@ def _to_user(project: "Project", session: str, event: "HookEvent") -> str:
             from takeback import listeners
 
             listeners.tell_rewind(work.rules, event.agent.name, session, rewind)
-    if event.kind == kinds.PROMPT:
+    if event.kind == kinds.PROMPT and event.can_tell_user():
         from takeback.agents import typed
         from takeback.hooks import words
 

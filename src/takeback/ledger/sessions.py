@@ -2,6 +2,7 @@
 
 from takeback.errors import UnknownReferenceError
 from takeback.ledger.database import Chosen, Table
+from takeback.model import words
 from takeback.model.reasons import Action
 from takeback.model.value import Value
 
@@ -131,6 +132,15 @@ class ChangeRow(Value):
 
 _SESSION = f"SELECT {', '.join(SessionRow._fields)} FROM sessions "
 _TURN = f"SELECT {', '.join(TurnRow._fields)} FROM turns "
+
+
+class ToollessTurn(Value):
+    """A turn that changed paths without one tool event, and when it began."""
+
+    agent: str
+    id: str
+    paths: int
+    started: int
 
 
 class Beginning(Value):
@@ -311,6 +321,21 @@ class Turns(Table):
         rows = [self._first(f"WHERE {each} AND {_OF}{newest}", (session,)) for each in _CHANGED]
         known = [row for row in rows if row is not None]
         return max(known, key=lambda row: row.opened, default=None)
+
+    def toolless(self) -> "list[ToollessTurn]":
+        """The newest turn that changed something without a tool event, of each agent.
+
+        Not of one that reported a tool in this conversation or a later one.
+        """
+        query = (
+            "SELECT z.agent, t.id, t.paths, t.started, max(t.number) FROM turns t"
+            " JOIN sessions z ON z.number = t.session WHERE t.paths > 0 AND t.steps = 0"
+            " AND NOT z.reports AND EXISTS"
+            " (SELECT 1 FROM deltas d WHERE d.turn = t.number AND d.how = ?)"
+            " AND NOT EXISTS (SELECT 1 FROM sessions o WHERE o.agent = z.agent AND o.reports"
+            " AND o.seen > z.seen) GROUP BY z.agent"
+        )
+        return [ToollessTurn(*row[:4]) for row in self._reader.rows(query, (words.UNREPORTED,))]
 
     def changed(self, session: int) -> "list[TurnRow]":
         """The live turns of a session that changed something, the newest first."""

@@ -63,6 +63,8 @@ _INTERRUPTED = "[Request interrupted by user"
 _LONGEST_MARK = 100
 _OF_COMMAND = "<local-command-"
 _PROMPT_ID = b'"promptId":'
+_ANSWER = 1 << 20
+"""Bytes at the end of a conversation in which the answer is that a call is part of."""
 _OF_ONE_FILE = ("queue-operation", "last-prompt", "file-history-snapshot", "file-history-delta")
 """Kinds of lines that mean nothing in a copy: what waits, where it ended, backups of its own."""
 
@@ -261,6 +263,26 @@ class ClaudeCodeConversations(Conversations):
                 yield BEGINNING, ""
             wanted = _parent(found)
 
+    def calls_beside(self, path: str, call: str) -> "tuple[str, ...] | None":
+        """Each call has a line of its own; those of one answer have the same id of a message."""
+        if not os.path.isfile(path):
+            return ()
+        found: list[str] = []
+        answer = ""
+        for raw in transcripts.backwards(path, _ANSWER):
+            line = transcripts.read(raw) if b'"tool_use"' in raw else None
+            if line is None or line.get("type") != "assistant":
+                continue
+            message = text(transcripts.inner(line, "message"), "id")
+            if message != answer:
+                if call in found:
+                    break
+                answer, found = message, []
+            found += _calls(line)
+        if call not in found:
+            return None
+        return tuple(each for each in found if each != call) if answer else ()
+
     def trim(self, path: str, prompt: str) -> TrimmedConversation:
         """The conversation up to a prompt, under a new id, beside the file that it is from."""
         try:
@@ -335,6 +357,11 @@ def _prompt_id(raw: bytes) -> str:
 def _blocks(line: "Line") -> "list[object]":
     content = transcripts.inner(line, "message").get("content")
     return content if isinstance(content, list) else [{"type": "text", "text": content}]
+
+
+def _calls(line: "Line") -> "list[str]":
+    uses = [each for each in _blocks(line) if isinstance(each, dict)]
+    return [text(each, "id") for each in uses if each.get("type") == "tool_use"]
 
 
 def _texts(line: "Line") -> "list[str]":

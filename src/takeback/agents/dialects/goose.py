@@ -42,6 +42,7 @@ class Goose(Agent):
     proven = "1.34.0"
     seen = ("prompts", "edits", "shell", "sub-agents")
     not_seen = ("ends of turns before that of the session", "Esc", "going back inside it")
+    call_limit = 30
     subagents_start_silently = True
     hides_stops = True
 

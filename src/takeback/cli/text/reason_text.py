@@ -245,6 +245,10 @@ _FOUND = {
         "hooks for {listed} are not those of this version, so some calls may not be reported"
         " (`{file}`)"
     ),
+    "tools-unreported": (
+        "{title} reported no tool in a conversation that changed {counted} (turn `{turn}`): its"
+        " hooks for tools may not fire"
+    ),
     "hooks-missing": "hooks are missing for {listed} (`{file}`)",
 }
 _STATES = {
@@ -310,6 +314,7 @@ _COUNTED = {
     "packs-fit": ("packs", "pack"),
     "projects": ("count", "project"),
     "other-stores": ("count", "other store"),
+    "tools-unreported": ("count", "path"),
 }
 _PLAIN |= {**_FOUND, **_STATES, **_ACTIONS, **effect_text.GUARD}
 _WAY_OUT = {

@@ -160,7 +160,7 @@ _NEVER = "never"
 _TOLD = {
     "refused": "its next call is refused once, and it is told why",
     "raised": "its next step raises `RolledBack`",
-    "afterwards": "it cannot refuse a call, so it is told after its next one",
+    "afterwards": "it would not read why a call is refused, so it is told with its next one",
     _NEVER: "it cannot be told",
 }
 _REVERSES = {
