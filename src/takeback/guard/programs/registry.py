@@ -229,6 +229,3 @@ def with_rules(
 
 def is_opaque(found: "Sequence[Finding]") -> bool:
     return any(each.effect == OPAQUE for each in found)
-
-
-_ = DOWNLOAD
