@@ -442,11 +442,6 @@ class Agent:
         """Whether a call of a tool can be refused before it is made."""
         return self.can_deny(HookEvent(self, self.event_of(BEFORE_TOOL), BEFORE_TOOL))
 
-    def can_drop_prompts(self) -> bool:
-        """Whether a denial drops a prompt, so that commands typed into the agent are ours."""
-        name = self.event_of(PROMPT)
-        return bool(name) and self.can_deny(HookEvent(self, name, PROMPT))
-
     def can_ask(self, event: HookEvent) -> bool:
         """Whether the agent can let the user decide."""
         del event
