@@ -368,6 +368,12 @@ class Agent:
     """The settings of a project that are one user's own, if it has such; git does not share it."""
     program = ""
     """Its command."""
+    program_folder = ""
+    """Part of the path of its program, where that has another name than the command."""
+    is_editor = False
+    """Whether its program is also the editor in whose terminal the user works."""
+    marks: "tuple[str, ...]" = ()
+    """Environment variables that it gives the commands that it runs."""
     variable = ""
     """Environment variable that names another folder for the user's settings."""
     started_in = ""
