@@ -453,18 +453,6 @@ class Agent:
         del event
         return False
 
-    def heeds(self, verdict: str) -> "tuple[str, ...]":
-        """The kinds of events at which it gets a verdict in words that it understands."""
-        each = [HookEvent(self, name, kind) for name, kind in self.kinds.items()]
-        return tuple(
-            dict.fromkeys(
-                event.kind
-                for event in each
-                if self.understood(event, verdict) == verdict
-                and self.answer(event, Answer(verdict, "x")) != self.answer(event, Answer())
-            )
-        )
-
     def understood(self, event: HookEvent, verdict: str) -> str:
         """The verdict that the agent understands here: a stricter one if it lacks that, or none."""
         if verdict in (ASK, HOLD):
