@@ -22,15 +22,6 @@ def user_home() -> bytes:
     return home if os.path.isabs(home) else b""
 
 
-def find_command(name: str) -> str:
-    """The path of a program in the `PATH`; empty if it has none. Relative folders do not count."""
-    for folder in filter(os.path.isabs, os.get_exec_path()):
-        path = os.path.join(folder, name)
-        if os.path.isfile(path) and os.access(path, os.X_OK):
-            return path
-    return ""
-
-
 def wants_helper() -> bool:
     """Whether hooks may use a resident helper: not with `TAKEBACK_HELPER=0`."""
     return os.environ.get("TAKEBACK_HELPER", "1") != "0"

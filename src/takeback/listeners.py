@@ -138,9 +138,4 @@ def _program(name: str) -> "str | None":
     """The file that a command means. Never one that is found from the work tree."""
     if "/" in name:
         return name if os.path.isabs(name) and os.path.isfile(name) else None
-    for folder in os.get_exec_path():
-        path = os.path.join(folder, name)
-        # The listener starts in the project, where `.` in the PATH would mean an agent's files.
-        if os.path.isabs(folder) and os.path.isfile(path) and os.access(path, os.X_OK):
-            return path
-    return None
+    return programs.find(name) or None

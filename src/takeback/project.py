@@ -243,6 +243,19 @@ class Project(Rooms):
         within = ledger.sessions.get(session).number if session is not None else None
         return select.with_next_undo(ledger, seen, self.reader.read, within)
 
+    def undoable(self, session: "str | None" = None) -> "tuple[str | None, int]":
+        """The title of what a bare undo means, None for nothing, and how many could go back.
+
+        From the log alone: no file is looked at.
+        """
+        from takeback.undo.plans import select
+
+        with self.workspace.ledger.snapshot() as ledger:
+            within = ledger.sessions.get(session).number if session is not None else None
+            item = select.newest(ledger, within)
+            count = ledger.stack.count_entries(within)
+        return (item.title if item is not None else None), count
+
     def status(self) -> "Status":
         """Where we are: the newest checkpoint and what is not covered."""
         return self.reader.status()

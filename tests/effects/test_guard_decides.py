@@ -11,6 +11,7 @@ import pytest
 import takeback
 from agents import Agent
 from program import run
+from takeback.agents import registry
 from takeback.cli import app
 from takeback.disk import machine, operations
 from takeback.disk.machine import Ancestor
@@ -82,20 +83,22 @@ def test_an_agent_that_cannot_be_refused_is_recorded() -> None:
         process(b"/usr/bin/claude", b"-p"),
         process(b"node", b"/usr/lib/node_modules/@openai/codex/bin/codex.js"),
         process(b"bash", variables=(b"CLAUDECODE", b"PATH")),
+        process(b"bash", variables=(b"QWEN_CODE",)),
+        process(b"bash", variables=(b"AI_AGENT",)),
         process(b"python", b"harness.py", pid=4711),
     ],
-    ids=["program", "script", "variable", "session"],
+    ids=["program", "script", "variable", "of-another", "of-any", "session"],
 )
 def test_an_agent_above_is_found(above: Ancestor) -> None:
     """By its name, by its script, by a variable that it sets, by the process that reported."""
     lineage = [process(b"takeback"), process(b"bash"), above, process(b"systemd")]
-    assert agent_above(lineage, [b"claude", b"codex"], {"here 4711 1"})
+    assert agent_above(lineage, registry.signs(), {"here 4711 1"})
 
 
 def test_an_editor_is_no_agent() -> None:
     """Its terminal is the user's, though its program is called like its agent."""
     lineage = [process(b"takeback"), process(b"zsh", variables=(b"PATH",)), process(b"cursor")]
-    assert agent_above(lineage, [b"claude", b"cursor"], set()) == ""
+    assert agent_above(lineage, registry.signs(), set()) == ""
 
 
 def test_a_terminal_that_an_agent_opened_decides_nothing(tree: Path, home: Path) -> None:

@@ -8,7 +8,17 @@ from pathlib import Path
 import pytest
 
 from takeback.agents import registry
-from takeback.agents.agent import AFTER_TOOL, ASK, BEFORE_TOOL, DENY, PROMPT, SESSION_STARTS, Agent
+from takeback.agents.agent import (
+    AFTER_TOOL,
+    ASK,
+    BEFORE_TOOL,
+    DENY,
+    PROMPT,
+    SESSION_STARTS,
+    Agent,
+    Answer,
+    HookEvent,
+)
 from takeback.agents.registry import installable
 
 ROOT = Path(__file__).parents[2]
@@ -45,6 +55,17 @@ def proven(agent: Agent) -> str:
     return f"no; payloads of {found[-1]}" if found else "no; documented fields"
 
 
+def heeds(agent: Agent, verdict: str) -> set[str]:
+    """The kinds of events at which an agent gets a verdict in words that it understands."""
+    each = [HookEvent(agent, name, kind) for name, kind in agent.kinds.items()]
+    return {
+        event.kind
+        for event in each
+        if agent.understood(event, verdict) == verdict
+        and agent.answer(event, Answer(verdict, "x")) != agent.answer(event, Answer())
+    }
+
+
 def table() -> str:
     """What each agent shows."""
     rows = [
@@ -65,8 +86,8 @@ def table() -> str:
                 listed([*agent.not_seen]),
                 "yes" if agent.conversations is not None and agent.conversations.trims else NO,
                 listed([WHEN[kind] for kind in WHEN if kind in agent.told_at and kind in hooked]),
-                listed([name for kind, name in WHAT.items() if kind in agent.heeds(DENY)]),
-                "yes" if BEFORE_TOOL in agent.heeds(ASK) else NO,
+                listed([name for kind, name in WHAT.items() if kind in heeds(agent, DENY)]),
+                "yes" if BEFORE_TOOL in heeds(agent, ASK) else NO,
             ]
         )
     return "\n".join(f"| {' | '.join(row)} |" for row in rows)

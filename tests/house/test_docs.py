@@ -19,6 +19,7 @@ import takeback
 from takeback.capture import project_rules
 from takeback.cli.app import COMMANDS
 from takeback.cli.vocabulary import ALIASES
+from takeback.ledger.log import events
 from takeback.model import words
 from takeback.worktree import ignore
 
@@ -134,6 +135,14 @@ def test_every_promise_names_what_would_break_it() -> None:
 def test_every_command_is_documented(name: str) -> None:
     """Each command is shown in the README or explained in the docs."""
     assert any(f"takeback {name}" in path.read_text() for path in DOCS)
+
+
+def test_every_kind_of_event_is_documented() -> None:
+    """Each kind stands in the table with its payload, and the table names no other."""
+    table = section(text_of("docs/log.md"), "Event kinds")
+    heads = re.findall(r"^\| (`[A-Z].*?) \|", table, re.MULTILINE)
+    named = [kind for head in heads for kind in re.findall(r"`(\w+)`", head)]
+    assert sorted(named) == sorted(events.KINDS)
 
 
 def test_no_document_names_a_command_that_is_not_there() -> None:

@@ -198,3 +198,14 @@ def test_every_kind_of_event_is_known() -> None:
     public = [value for name, value in vars(events).items() if re.match("[A-Z]", name)]
     kinds = {value for value in public if isinstance(value, str)}
     assert kinds == set(events.KINDS)
+
+
+def test_every_kind_beside_files_is_followed() -> None:
+    """The module that is named with a kind is the one whose tables follow it."""
+    modules = set(events.KINDS.values()) - {""}
+    followed = {
+        kind: module
+        for module in modules
+        for kind in importlib.import_module(f"takeback.ledger.beyond.{module}").FOLLOW
+    }
+    assert followed == {kind: module for kind, module in events.KINDS.items() if module}

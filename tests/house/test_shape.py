@@ -35,7 +35,9 @@ SQL = re.compile(
     r"|^\s*(?:BEGIN IMMEDIATE|COMMIT|ROLLBACK)\b"
     r"|\bWHERE \w+ (?:=|<|>|IN\b|IS\b)"
 )
-INSIDE = re.compile(r"(?:ledger|store|project)\._(?:db|reader|events|transaction)\b|\.rows\(")
+INSIDE = re.compile(
+    r"(?:ledger|store|project)\._(?:db|reader|events|transaction)\b|\.rows\(|\bdatabase\.(?:connect|glance)"
+)
 """What only the ledger may ask for: its connection, its rows, its transactions."""
 
 OTHERS_DATABASES = tuple(

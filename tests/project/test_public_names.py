@@ -10,7 +10,7 @@ VERBS = """
     effects extract find forget gc git_dir id keep kept lessons log now on_restore open origin
     plan_redo plan_rollback plan_undo planned read reader rebuild recorded recorder recover
     recovered redo register release relocate rescued retry_participants rollback root
-    schedule_gc session sessions status turn undo upkeep usage usage_by verify
+    schedule_gc session sessions status turn undo undoable upkeep usage usage_by verify
 """.split()
 
 

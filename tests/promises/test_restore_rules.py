@@ -7,14 +7,15 @@ import os
 import shutil
 import sqlite3
 import stat
-from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager, suppress
+from collections.abc import Callable
+from contextlib import closing, suppress
 from pathlib import Path
 from random import Random
 
 import pytest
 
 import oracle
+from disturbed import hooked
 from faults.children import Child, Tell, in_child
 from faults.harness import Fault, impatient, open_project, settle
 from faults.injection import die
@@ -109,16 +110,6 @@ class DieInWriting:
             self._made = os.fsdecode(args[0]) if isinstance(args[0], bytes) else ""
         elif step == "write" and self._made[1:].isdigit():
             die()
-
-
-@contextmanager
-def hooked(hook: Callable[[str, tuple[object, ...]], None]) -> Iterator[None]:
-    """Let somebody act before each step."""
-    operations.hook = hook
-    try:
-        yield
-    finally:
-        operations.hook = None
 
 
 # -- journal and recovery --------------------------------------------------------------------

@@ -1,7 +1,7 @@
 """Every moment of a restore at which somebody else may do something.
 
-That is before each change on disk, which `fsops` announces, and before each look at what is there:
-between a look and the change that follows from it lies what a race is made of.
+That is before each change on disk, which `disk.operations` announces, and before each look at what
+is there: between a look and the change that follows from it lies what a race is made of.
 """
 
 import contextlib

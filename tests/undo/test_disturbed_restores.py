@@ -8,6 +8,7 @@ import pytest
 
 import history
 import takeback
+from disturbed import hooked
 from faults.harness import settle
 from moments import Moments, watched_by
 from spoken import of_remark
@@ -15,7 +16,6 @@ from takeback.disk import operations
 from takeback.errors import ConflictError
 from takeback.model.tree import State
 from takeback.project import Project
-from tests.promises.test_restore_rules import hooked
 
 
 @pytest.fixture

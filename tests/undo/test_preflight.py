@@ -1,18 +1,15 @@
 """What the user may not change is found before anything is changed."""
 
-import os
 import shutil
 import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
 from cases import Work
-from faults.report import stage
-from hostile.ground import PLAIN_USER
-from hostile.stage import in_child as in_own_world
+from disturbed import as_plain_user, hooked
 from takeback.disk import operations
 from takeback.errors import BlockedError
 
@@ -49,35 +46,6 @@ def test_what_nobody_may_change_is_seen_before(work: Work, name: str, mark: str)
         if name != ".":
             work.undo("b")
             assert (work.text("b"), work.text("d/a")) == ("0", "1")
-
-
-@contextmanager
-def hooked(hook: Callable[[str, tuple[object, ...]], None]) -> Iterator[None]:
-    """Let somebody act before each step."""
-    before, operations.hook = operations.hook, hook
-    try:
-        yield
-    finally:
-        operations.hook = before
-
-
-def as_plain_user(play: Callable[[Work], None], prepare: Callable[[Path], None]) -> None:
-    """Let an ordinary user work in a tree of his that somebody with all rights prepared."""
-    if os.geteuid() != 0:
-        pytest.skip("only root can make files of somebody else's")
-    with stage() as folder:
-        folder.chmod(0o755)
-        for name in ("tree", "home"):
-            (folder / name).mkdir(mode=0o700)
-            os.chown(folder / name, PLAIN_USER, PLAIN_USER)
-        prepare(folder / "tree")
-
-        def played() -> None:
-            work = Work(folder / "tree", folder / "home")
-            play(work)
-            work.close()
-
-        in_own_world(played, plain=True)
 
 
 def test_files_of_others_in_a_sticky_folder_are_seen_before() -> None:

@@ -72,6 +72,16 @@ def test_what_is_shared_is_not_passed_over(two: Overlap) -> None:
         two.other.undo()
 
 
+def test_a_shared_turn_is_what_undo_means(two: Overlap) -> None:
+    """The status line names the turn that a bare undo asks about, and so does `takeback`."""
+    two.share()
+    undo = two.project.now().undo
+    assert undo is not None
+    assert two.project.undoable()[0] == undo.title == "Task of B"
+    assert two.project.undoable(two.one.id)[0] == "Task of A"
+    assert 'undo: "Task of B"' in two.call("statusline").out
+
+
 def test_shared_changes_go_back_and_come_again(two: Overlap) -> None:
     """`--shared` takes them; the named inverse reverses just that, and so does its own inverse."""
     two.share()

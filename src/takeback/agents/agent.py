@@ -376,6 +376,12 @@ class Agent:
     """The settings of a project that are one user's own, if it has such; git does not share it."""
     program = ""
     """Its command."""
+    program_folder = ""
+    """Part of the path of its program, where that has another name than the command."""
+    is_editor = False
+    """Whether its program is also the editor in whose terminal the user works."""
+    marks: "tuple[str, ...]" = ()
+    """Environment variables that it gives the commands that it runs."""
     variable = ""
     """Environment variable that names another folder for the user's settings."""
     started_in = ""
@@ -450,27 +456,10 @@ class Agent:
         """Whether a call of a tool can be refused before it is made."""
         return self.can_deny(HookEvent(self, self.event_of(BEFORE_TOOL), BEFORE_TOOL))
 
-    def can_drop_prompts(self) -> bool:
-        """Whether a denial drops a prompt, so that commands typed into the agent are ours."""
-        name = self.event_of(PROMPT)
-        return bool(name) and self.can_deny(HookEvent(self, name, PROMPT))
-
     def can_ask(self, event: HookEvent) -> bool:
         """Whether the agent can let the user decide."""
         del event
         return False
-
-    def heeds(self, verdict: str) -> "tuple[str, ...]":
-        """The kinds of events at which it gets a verdict in words that it understands."""
-        each = [HookEvent(self, name, kind) for name, kind in self.kinds.items()]
-        return tuple(
-            dict.fromkeys(
-                event.kind
-                for event in each
-                if self.understood(event, verdict) == verdict
-                and self.answer(event, Answer(verdict, "x")) != self.answer(event, Answer())
-            )
-        )
 
     def understood(self, event: HookEvent, verdict: str) -> str:
         """The verdict that the agent understands here: a stricter one if it lacks that, or none."""

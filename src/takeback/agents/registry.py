@@ -27,6 +27,7 @@ from takeback.agents.dialects import (
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from takeback.agents.agent import Agent, Payload
+    from takeback.effects.modes import Signs
 
 REGISTERED: "tuple[Agent, ...]" = (
     kilo.AGENT,
@@ -65,3 +66,16 @@ def installable() -> "dict[str, Agent]":
     """The agents whose settings can hold our hooks, by name."""
     known = sorted(REGISTERED, key=lambda agent: agent.name)
     return {agent.name: agent for agent in known if agent.folder}
+
+
+def signs() -> "Signs":
+    """By what their processes are known; not those of an editor, where the user is at work."""
+    from takeback.effects.modes import Signs
+
+    return Signs(
+        frozenset(
+            agent.program.encode() for agent in REGISTERED if agent.program and not agent.is_editor
+        ),
+        tuple(agent.program_folder.encode() for agent in REGISTERED if agent.program_folder),
+        frozenset(mark.encode() for agent in REGISTERED for mark in agent.marks),
+    )

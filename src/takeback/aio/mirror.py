@@ -224,12 +224,23 @@ class _AsyncWork:
         kind: "str | None" = None,
         paths: "Iterable[AnyPath] | None" = None,
         cwd: "AnyPath | None" = None,
+        effect: str = "",
+        inverse: str = "",
         request: "str | None" = None,
     ) -> "Begun[AsyncStep]":
         work = self._work
 
         def begin() -> AsyncStep:
-            made = work.step(tool, given, kind=kind, paths=paths, cwd=cwd, request=request)
+            made = work.step(
+                tool,
+                given,
+                kind=kind,
+                paths=paths,
+                cwd=cwd,
+                effect=effect,
+                inverse=inverse,
+                request=request,
+            )
             return AsyncStep(made, self._thread)
 
         return Begun(self._thread, begin, lambda made, ended: made.sync.__exit__(*ended))

@@ -24,6 +24,7 @@ from takeback.model.tree import (
     judge,
     nameless,
 )
+from takeback.model.value import path_bytes, path_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -178,7 +179,7 @@ def of_turn(ledger: "Ledger", objects: "ObjectStore", turn: int) -> "Json":
         told[run.path] = found if before is None else _joined(before, found)
     for change in list(told.values()):
         # A renamed file is one change, not two.
-        origin = change[5].encode("utf-8", "surrogateescape") if len(change) > 5 else b""
+        origin = path_bytes(change[5]) if len(change) > 5 else b""
         if origin and told.get(origin, ("", ""))[1] == words.DELETE:
             del told[origin]
     return list(told.values())
@@ -282,20 +283,20 @@ class _Folding:
             return None
         verb = difference.verb
         if verb in (words.DELETE, words.RMDIR) and self._is_shut(run):
-            return [_text(run.path), words.MODE, None, None, run.how]
+            return [path_text(run.path), words.MODE, None, None, run.how]
         if verb in (words.CREATE, words.MKDIR) and self._is_below(run.path, self._shrunk()):
             return None  # it was there, and is only covered from now on
         if verb == words.CREATE and self._was_unknown(run):
-            return [_text(run.path), words.WRITE, None, None, run.how]
+            return [path_text(run.path), words.WRITE, None, None, run.how]
         source = before
         if run.origin is not None and before is None:
             source = self._entry(run.left, run.origin)
             verb = words.RENAME if source is not None else verb
         counted = self._count(source, after)
         added, removed = counted if counted is not None else (None, None)
-        told: list[Json] = [_text(run.path), verb, added, removed, run.how]
+        told: list[Json] = [path_text(run.path), verb, added, removed, run.how]
         if verb == words.RENAME and run.origin is not None:
-            told.append(_text(run.origin))
+            told.append(path_text(run.origin))
         return told
 
     def _is_kept(self, run: Run) -> bool:
@@ -308,9 +309,9 @@ class _Folding:
             self._told = {row.path: row for row in self._ledger.turns.changes(self._turn)}
         told = self._told.get(run.path)
         if told is None:
-            return [_text(run.path), words.WRITE, None, None, run.how]
-        came = [_text(told.origin)] if told.origin is not None else []
-        return [_text(run.path), told.verb, told.added, told.removed, run.how, *came]
+            return [path_text(run.path), words.WRITE, None, None, run.how]
+        came = [path_text(told.origin)] if told.origin is not None else []
+        return [path_text(run.path), told.verb, told.added, told.removed, run.how, *came]
 
     def _is_shut(self, run: Run) -> bool:
         """Whether a path is still there, and nobody may read it any more."""
@@ -377,7 +378,3 @@ def _joined(first: "list[Json]", second: "list[Json]") -> "list[Json]":
 
 def _sum(one: "Json", other: "Json") -> "int | None":
     return one + other if isinstance(one, int) and isinstance(other, int) else None
-
-
-def _text(path: bytes) -> str:
-    return path.decode("utf-8", "surrogateescape")

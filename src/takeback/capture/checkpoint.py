@@ -17,7 +17,7 @@ from takeback.ledger.log.events import CHECKPOINT_NAMED, LOSSES_SEEN, Checkpoint
 from takeback.model import ids, words
 from takeback.model.results import Checkpoint, LeftOut
 from takeback.model.tree import KIND, REASON, REGULAR, SETUID, UNSTABLE
-from takeback.model.value import Value
+from takeback.model.value import Value, path_text
 from takeback.model.words import OMIT, YOU
 from takeback.worktree import stat_cache
 from takeback.worktree.folders import mark_racy
@@ -413,7 +413,7 @@ class _Capture:
             for name in secrets.among(folder.nodes, names) if folder.changed else ():
                 node = folder.nodes[name]
                 if node.mode & KIND == REGULAR and not node.reason:
-                    found.append(folder.path_of(name).decode("utf-8", "surrogateescape"))
+                    found.append(path_text(folder.path_of(name)))
         return {"secrets": found} if found else {}
 
     def _count_entries(self, root: "Folder") -> int:

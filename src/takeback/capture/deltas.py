@@ -18,6 +18,7 @@ from takeback.ledger.log.events import CHECKPOINT_TAKEN
 from takeback.model import words
 from takeback.model.beyond import losses
 from takeback.model.tree import FOLDER, KIND, LINK, REASON, REGULAR, SETUID
+from takeback.model.value import path_bytes, path_text
 from takeback.worktree import folders, stat_cache
 
 TYPE_CHECKING = False
@@ -198,7 +199,7 @@ def facts(found: "Sequence[Delta]", authors: "Sequence[Author]") -> "dict[str, J
 
 
 def _loss_facts(loss: "Loss", author: int) -> "Json":
-    path, source = (raw.decode("utf-8", "surrogateescape") for raw in (loss.raw_path, loss.source))
+    path, source = (path_text(raw) for raw in (loss.raw_path, loss.source))
     numbers = (loss.is_folder, loss.size, loss.entries)
     return [path, loss.what, author, loss.reason, *numbers, source]
 
@@ -210,11 +211,11 @@ def _author_facts(author: "Author") -> "Json":
 
 def _delta_facts(delta: Delta, author: int) -> "Json":
     """Path, verb and author; and where a renamed file was, or why a path is not covered."""
-    path = delta.path.decode("utf-8", "surrogateescape")
+    path = path_text(delta.path)
     if delta.verb == words.OMIT:
         return [path, delta.verb, author, words.word(delta.strong[0])]
     if delta.origin is not None:
-        return [path, delta.verb, author, delta.origin.decode("utf-8", "surrogateescape")]
+        return [path, delta.verb, author, path_text(delta.origin)]
     return [path, delta.verb, author]
 
 
@@ -441,7 +442,7 @@ def _facts(folder: "Folder", node: "Node", descent: "Descent") -> "list[Json]":
         return []
     if (now.st_ino, now.st_ctime_ns, now.st_mode) != (node.inode, node.ctime, node.mode):
         return []  # not what was captured
-    path = folder.path_of(node.name).decode("utf-8", "surrogateescape")
+    path = path_text(folder.path_of(node.name))
     return [[path, now.st_uid, now.st_gid]]
 
 
@@ -451,5 +452,5 @@ def captured(ledger: "Ledger") -> "dict[bytes, Owner]":
     for event in ledger.events_of(CHECKPOINT_TAKEN):
         said: Any = event.payload or {}
         for path, uid, gid in said.get("owners", ()):
-            found.setdefault(path.encode("utf-8", "surrogateescape"), set()).add((uid, gid))
+            found.setdefault(path_bytes(path), set()).add((uid, gid))
     return {path: owner for path, (owner, *others) in found.items() if not others}

@@ -230,14 +230,13 @@ class Glance:
     def __enter__(self) -> "Ledger | None":
         from takeback import environment, location
         from takeback.disk.home import Home
-        from takeback.ledger import database
         from takeback.ledger.ledger import Ledger
 
         home = Home(environment.default_home())
         root = location.locate(home, self._folder).root if home.exists() else None
         path = home.store_path(root.id) + b"/ledger.db" if root is not None else b""
         if root is not None and os.path.lexists(path):
-            self._ledger = Ledger(path, writable=False, line=root.line, connect=database.glance)
+            self._ledger = Ledger.glance(path, root.line)
         return self._ledger
 
     def __exit__(self, *_: object) -> None:

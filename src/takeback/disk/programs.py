@@ -33,6 +33,18 @@ class Ended(Value):
     errors: bytes = b""
 
 
+def find(name: str) -> str:
+    """The path of a program in the `PATH`; empty if it has none.
+
+    Relative folders do not count: in a project, `.` would mean an agent's files.
+    """
+    for folder in filter(os.path.isabs, os.get_exec_path()):
+        path = os.path.join(folder, name)
+        if os.path.isfile(path) and os.access(path, os.X_OK):
+            return path
+    return ""
+
+
 def start(
     path: str,
     words: "list[str]",

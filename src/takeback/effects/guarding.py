@@ -286,7 +286,7 @@ def record(
 def blocked_of(said: "Mapping[str, object]") -> Blocked:
     """A refusal as its event tells it."""
     told = said.get("reason")
-    reason = reasons.from_json(told) if isinstance(told, dict) else Reason("guard-error")
+    reason = reasons.from_json(told) if isinstance(told, dict) else Reason(reasons.GUARD_ERROR)
 
     def text(key: str) -> str:
         return str(said.get(key) or "")

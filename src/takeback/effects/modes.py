@@ -25,41 +25,40 @@ if TYPE_CHECKING:
     from takeback.disk.machine import Ancestor
     from takeback.ledger.beyond.effects import RefusalRow
 
-_MARKS = frozenset(
-    (
-        b"CLAUDECODE", b"CODEX_SANDBOX", b"CODEX_SANDBOX_NETWORK_DISABLED", b"CODEX_THREAD_ID",
-        b"GEMINI_CLI", b"QWEN_CODE", b"OPENCODE", b"CURSOR_AGENT", b"CLINE_ACTIVE",
-        b"COPILOT_AGENT_SESSION_ID", b"GOOSE_TERMINAL", b"AI_AGENT",
-    )
-)  # fmt: skip
-"""Variables that agents give the commands that they run."""
-_EDITORS = frozenset((b"cursor", b"windsurf"))
-"""Programs of agents that are also the editor in whose terminal the user works."""
+_MARK = b"AI_AGENT"
+"""The variable that several agents agreed on."""
+
+
+class Signs(Value):
+    """By what the processes of agents are known, and what runs inside them."""
+
+    programs: "frozenset[bytes]" = frozenset()
+    folders: "tuple[bytes, ...]" = ()
+    """Parts of the paths of programs."""
+    marks: "frozenset[bytes]" = frozenset()
+    """Environment variables."""
 
 
 class Terminal(Value):
-    """Where a command was typed: whether that is a terminal, and the agents' program names."""
+    """Where a command was typed: whether that is a terminal, and by what agents are known."""
 
     is_there: bool
-    programs: "tuple[str, ...]" = ()
+    signs: Signs = Signs()
     agents: "tuple[str, ...]" = ()
     """The processes of agents, as `machine.holder` names them."""
 
 
-def agent_above(
-    ancestors: "Iterable[Ancestor]", programs: "Collection[bytes]", processes: "Collection[str]"
-) -> str:
+def agent_above(ancestors: "Iterable[Ancestor]", signs: Signs, processes: "Collection[str]") -> str:
     """Which agent runs a process, by the processes above it; empty if none does."""
-    names = {name for name in programs if name not in _EDITORS}
     for each in ancestors:
-        mark = next(iter(sorted(_MARKS & each.variables)), b"")
+        mark = next(iter(sorted((signs.marks | {_MARK}) & each.variables)), b"")
         if mark:
             return os.fsdecode(mark)
         if each.holder in processes:
             return os.fsdecode(b" ".join(each.words[:1])) or str(each.pid)
         for word in each.words[:2]:
             name = os.path.basename(word)
-            if name in names or b"/claude-code/" in word or b"/codex/bin/" in word:
+            if name in signs.programs or any(folder in word for folder in signs.folders):
                 return os.fsdecode(name)
     return ""
 
@@ -74,8 +73,7 @@ def require_user(work: "Workspace | None", terminal: Terminal) -> None:
     processes = set(terminal.agents)
     if work is not None:
         processes |= set(work.ledger.effects.agent_processes())
-    programs = tuple(map(os.fsencode, filter(None, terminal.programs)))
-    above = agent_above(machine.ancestors(os.getpid()), programs, processes)
+    above = agent_above(machine.ancestors(os.getpid()), terminal.signs, processes)
     if above:
         raise DecisionNeededError(
             f"an agent (`{above}`) runs this terminal, so it decides nothing about the guard",

@@ -22,6 +22,7 @@ from takeback.model.beyond.rescued import LINK, Kept, Missed, Rescued
 from takeback.model.reasons import Reason
 from takeback.model.tree import FOLDER, KIND, REGULAR
 from takeback.model.tree import LINK as SYMLINK
+from takeback.model.value import path_text
 from takeback.worktree.scan import VERSION_CONTROL
 
 TYPE_CHECKING = False
@@ -119,7 +120,7 @@ def _record(
         "rescue": id,
         "turn": turn,
         "step": row.id if row is not None else None,
-        "areas": [_text(each) for each in saver.areas],
+        "areas": [path_text(each) for each in saver.areas],
         "tops": _tops(listing),
         "list": digest,
         "files": len(saver.held),
@@ -133,7 +134,7 @@ def _record(
 def _tops(listing: Listing) -> "list[Json]":
     """The paths as the event names them: those of which something is held."""
     used = {each.top for each in listing.held if each.top >= 0}
-    return [_text(listing.tops[number]) for number in sorted(used)]
+    return [path_text(listing.tops[number]) for number in sorted(used)]
 
 
 def _kept(saver: Saver) -> "tuple[Kept, ...]":
@@ -272,7 +273,3 @@ def path_of(row: "RescueRow", held: Held) -> bytes:
 def note(work: "Workspace", kind: str, said: "dict[str, Json]", *rows: "RescueRow") -> None:
     parents = tuple(row.event for row in rows)
     work.ledger.record(NewEvent(kind, said, time.time_ns(), parents=parents))
-
-
-def _text(path: bytes) -> str:
-    return path.decode("utf-8", "surrogateescape")

@@ -4,7 +4,7 @@ from takeback.guard import rules as guard_rules
 from takeback.model import words
 from takeback.model.beyond import effects
 from takeback.model.beyond.effects import Judgement, Part
-from takeback.model.reasons import Reason
+from takeback.model.reasons import GUARD_ERROR, Reason
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ def judge(
             tool, given, kind, _scope(cwd, root, home), rules, declared, annotations
         )
     except Exception:  # noqa: BLE001 (an error of the guard must not make a call look harmless)
-        return Judgement(effects.OPAQUE, "guard.error", Reason("guard-error", tool=tool))
+        return Judgement(effects.OPAQUE, "guard.error", Reason(GUARD_ERROR, tool=tool))
 
 
 def _plain_read(tool: str, given: "Mapping[str, object]") -> "Judgement | None":

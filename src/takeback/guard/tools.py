@@ -1,6 +1,6 @@
 """Judges calls by the tool: what a harness declares, MCP annotations, agents' own tools."""
 
-from takeback.guard.findings import UNKNOWN, Finding, Word
+from takeback.guard.findings import Word
 from takeback.guard.judge import from_findings, judge_command
 from takeback.model import words
 from takeback.model.beyond import effects
@@ -203,6 +203,3 @@ def _read(tool: str, given: "Mapping[str, object]") -> Judgement:
         reason = Reason("sends", tool=tool, host=host)
         return Judgement(IRREVERSIBLE, "tool.fetch", reason, outside=(outside,))
     return Judgement(READ, "tool.read", Reason("reads", tool=tool))
-
-
-_ = (UNKNOWN, Finding)

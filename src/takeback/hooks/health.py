@@ -5,10 +5,10 @@
 
 import os
 
-from takeback import environment
 from takeback.agents import registry
 from takeback.agents.agent import FILES
 from takeback.agents.dialects import claude_code
+from takeback.disk import programs
 from takeback.errors import TakebackError
 from takeback.hooks import command, install, trial
 from takeback.hooks.install import PROJECT, USER, settings_path
@@ -207,7 +207,7 @@ def _gone(commands: "Iterable[str]") -> str:
     """What a command line names and is not there any more."""
     for one in dict.fromkeys(commands):
         if command.is_shared(one):
-            if not environment.find_command("takeback"):
+            if not programs.find("takeback"):
                 return "no `takeback` is in the PATH"
             continue
         script = command.script_of(one)

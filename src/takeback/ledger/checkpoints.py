@@ -403,11 +403,6 @@ class Deltas(Group):
         query = "SELECT DISTINCT path, origin FROM deltas WHERE origin IS NOT NULL"
         return self._reader.rows(f"{query} AND {self._here}")
 
-    def names_after(self, path: bytes, after: int, until: int) -> "list[bytes]":
-        """The names that a file got between two checkpoints."""
-        query = "SELECT path FROM deltas WHERE origin = ? AND checkpoint > ? AND checkpoint <= ?"
-        return self._reader.column(f"{query} AND {self._here}", (path, after, until))
-
     # -- the past of a path ----------------------------------------------------------------
 
     def number_of_path(self, path: bytes) -> "int | None":

@@ -40,6 +40,7 @@ from takeback.model.plan import (
 from takeback.model.reasons import Action
 from takeback.model.text import json_text
 from takeback.model.tree import Op, is_safe_name
+from takeback.model.value import path_bytes, path_text
 from takeback.model.words import MINUTES, ROLLBACK
 
 TYPE_CHECKING = False
@@ -258,7 +259,9 @@ def _facts(journal: Journal) -> "Json":
     if journal.together:
         said["together"] = list(journal.together)
     if journal.away:
-        said["away"] = [[_text(a.folder), [_op_facts(op) for op in a.ops]] for a in journal.away]
+        said["away"] = [
+            [path_text(a.folder), [_op_facts(op) for op in a.ops]] for a in journal.away
+        ]
     settled = [number for number, op in enumerate(_every(journal)) if op.is_settled]
     if settled:
         said["settled"] = settled
@@ -287,7 +290,7 @@ def _every(row: Journal) -> "list[Op]":
 
 
 def _op_facts(op: Op) -> "Json":
-    facts: list[Json] = [_text(op.path), entry_facts(op.before), entry_facts(op.after)]
+    facts: list[Json] = [path_text(op.path), entry_facts(op.before), entry_facts(op.after)]
     return [*facts, list(op.owner)] if op.owner is not None else facts
 
 
@@ -297,10 +300,6 @@ def _op(path: str, before: "Facts", after: "Facts", owner: "list[int] | None" = 
         uid, gid = map(int, owner)
         op.owner = uid, gid
     return op
-
-
-def _text(path: bytes) -> str:
-    return path.decode("utf-8", "surrogateescape")
 
 
 def _path(text: str) -> bytes:
@@ -400,7 +399,7 @@ def _plan_facts(plan: "Plan", what: Description) -> "dict[str, Json]":
         "refs": list(what.refs),
         "session": what.session,
         "whole_session": what.whole_session,
-        "paths": [_text(path) for path in what.paths],
+        "paths": [path_text(path) for path in what.paths],
         "decide": decide,
         "shared": what.shared,
         "minutes": what.minutes,
@@ -419,7 +418,7 @@ def _preview(id: str, expires: int, said: "Any") -> Preview:  # noqa: ANN401 - a
         tuple(said["refs"]),
         session=said["session"],
         whole_session=said["whole_session"],
-        paths=tuple(map(_bytes, said["paths"])),
+        paths=tuple(map(path_bytes, said["paths"])),
         decide=decide if isinstance(decide, str) else _from_decisions(decide),
         shared=said["shared"],
         only=tuple(said["only"]),
@@ -438,25 +437,24 @@ def _decisions(decide: "Decisions") -> "list[Json]":
     """Each decision with its path, and the hunk if it is for one."""
     keys = [key if isinstance(key, tuple) else (key, None) for key in decide]
     values = decide.values()
-    return [[_text(path), hunk, value] for (path, hunk), value in zip(keys, values, strict=True)]
+    return [
+        [path_text(path), hunk, value] for (path, hunk), value in zip(keys, values, strict=True)
+    ]
 
 
 def _from_decisions(said: "Iterable[Any]") -> "Decisions":
     return {
-        _bytes(path) if hunk is None else (_bytes(path), hunk): value for path, hunk, value in said
+        path_bytes(path) if hunk is None else (path_bytes(path), hunk): value
+        for path, hunk, value in said
     }
 
 
 def _by_path(values: "Mapping[bytes, str]") -> "dict[str, Json]":
-    return {_text(path): value for path, value in values.items()}
+    return {path_text(path): value for path, value in values.items()}
 
 
 def _from_paths(said: "Mapping[str, str]") -> "dict[bytes, str]":
-    return {_bytes(path): value for path, value in said.items()}
-
-
-def _bytes(path: str) -> bytes:
-    return path.encode("utf-8", "surrogateescape")
+    return {path_bytes(path): value for path, value in said.items()}
 
 
 # -- agents that run now ---------------------------------------------------------------------

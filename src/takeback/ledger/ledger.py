@@ -142,6 +142,13 @@ class Ledger(Beyond):
 
         return cls(database.memory_path())
 
+    @classmethod
+    def glance(cls, path: bytes, line: str) -> "Ledger":
+        """A ledger for one short read, which makes no file beside it and waits for nobody."""
+        from takeback.ledger import database
+
+        return cls(path, writable=False, line=line, connect=database.glance)
+
     @property
     def is_made(self) -> bool:
         """Whether its tables are there: a reader does not make them."""

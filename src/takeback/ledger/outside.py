@@ -19,6 +19,7 @@ from takeback.ledger.database import Group
 from takeback.ledger.log.events import entry_facts, entry_from
 from takeback.model.reasons import Action
 from takeback.model.text import json_text
+from takeback.model.value import path_bytes, path_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -201,7 +202,7 @@ def count(db: "Connection", turn: "int | None") -> None:
 
 def file_facts(path: bytes, entry: "Entry | None") -> "tuple[Json, Json]":
     """A file as an event names it."""
-    return path.decode("utf-8", "surrogateescape"), entry_facts(entry)
+    return path_text(path), entry_facts(entry)
 
 
 def _next(db: "Connection") -> int:
@@ -219,7 +220,7 @@ def _entry(text: "str | None") -> "Entry | None":
 
 
 def _bytes(path: object) -> bytes:
-    return str(path).encode("utf-8", "surrogateescape")
+    return path_bytes(str(path))
 
 
 # -- the user's git --------------------------------------------------------------------------

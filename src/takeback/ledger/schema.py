@@ -22,6 +22,7 @@ from takeback.disk import operations
 from takeback.errors import DamagedStoreError, NewerStoreError, OldStoreError
 from takeback.ledger.beyond import tables as beyond
 from takeback.model.reasons import Action
+from takeback.model.value import path_bytes
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -318,7 +319,7 @@ class Tables:
 
         Ten thousand are asked for at once when an agent unpacks something, so it is one question.
         """
-        paths = {name: str(name).encode("utf-8", "surrogateescape") for name in names}
+        paths = {name: path_bytes(str(name)) for name in names}
         hashes = {path: path_hash(path) for path in paths.values()}
         rows = self.db.execute(_KNOWN, (str(list(hashes.values())),)).fetchall()
         known = {path: int(number) for path, number in rows}

@@ -6,7 +6,7 @@ from takeback.ledger.schema import DETACHED
 from takeback.model import words
 from takeback.model.reasons import Action
 from takeback.model.text import json_text
-from takeback.model.value import Value
+from takeback.model.value import Value, path_bytes
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -81,7 +81,7 @@ class WindowRow(Value):
 def _names(paths: str) -> "tuple[bytes, ...]":
     if paths == "[]":
         return ()
-    return tuple(str(path).encode("utf-8", "surrogateescape") for path in json_text.loads(paths))
+    return tuple(path_bytes(str(path)) for path in json_text.loads(paths))
 
 
 _STEP = f"SELECT {', '.join(StepRow._fields)} FROM steps "

@@ -18,6 +18,7 @@ from takeback.lessons import choice, likeness
 from takeback.model import words
 from takeback.model.text import lines as texts
 from takeback.model.tree import REGULAR
+from takeback.model.value import path_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -194,7 +195,7 @@ class _Search:
 
 def _fact(turn: "TurnRow", restore: "RestoreRow", like: "Likeness") -> NewEvent:
     """That a turn relapsed; without lines, that it did not after all."""
-    paths: list[Json] = [path.decode("utf-8", "surrogateescape") for path in like.paths]
+    paths: list[Json] = [path_text(path) for path in like.paths]
     said: dict[str, Json] = {"turn": turn.id, "restore": restore.id, "paths": paths}
     said |= {"lines": like.lines, "taken": like.taken}
     request = f"relapse {turn.id} {restore.id}" if like.lines else None

@@ -215,7 +215,6 @@ class RecordedTurn(Value):
     `changes`; `uncounted` tells of how many files the lines were not counted. `left_out` is
     what appeared in the turn and is not covered; `losses` are what it deleted or changed outside
     cover, which cannot come back. `before` and `after` are checkpoint ids.
-    what appeared in the turn and is not covered. `before` and `after` are checkpoint ids.
     `git` is what happened to the user's git meanwhile, which no restore takes back.
     `outside` are files outside the project that an edit tool named. `account` is who started the
     agent, as `ana@laptop`. `undone` is the restore that took the turn back or went back over it;

@@ -283,7 +283,7 @@ class Description(Value):
         words += [f"--{self.decide}"] if isinstance(self.decide, str) and self.decide else []
         words += ["--shared"] if self.shared else []
         words += ["--only", ",".join(self.only)] if self.only else []
-        paths = [path.decode("utf-8", "surrogateescape") or "." for path in self.paths]
+        paths = [path_text(path) or "." for path in self.paths]
         words += ["--dry-run", *(["--", *paths] if paths else [])]
         return Action("plan-again", words=(self.verb, *words))
 

@@ -18,6 +18,11 @@ def path_text(path: bytes) -> str:
     return path.decode("utf-8", "surrogateescape")
 
 
+def path_bytes(text: str) -> bytes:
+    """A path as `os.fsencode` gives it: the inverse of `path_text`."""
+    return text.encode("utf-8", "surrogateescape")
+
+
 @dataclass_transform(frozen_default=True)
 class Value:
     """Fields are what a class annotates; a value of the class body is the field's default."""

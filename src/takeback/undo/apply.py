@@ -35,6 +35,7 @@ from takeback.model.ids import is_stage
 from takeback.model.plan import Remark
 from takeback.model.reasons import Action, Reason
 from takeback.model.tree import FOLDER, REGULAR, SETUID, Op
+from takeback.model.value import path_text
 from takeback.undo import rescue
 from takeback.worktree.roots import Roots, require_outside, require_possible
 from takeback.worktree.stage import Stage
@@ -117,7 +118,7 @@ class Finish:
         """The event of the restore."""
         kept = _told(self.kept)
         rescued: list[Json] = [
-            [_text(each.raw_path), each.reason.as_json()] for each in self.rescued
+            [path_text(each.raw_path), each.reason.as_json()] for each in self.rescued
         ]
         said: dict[str, Json] = {
             **self._said,
@@ -142,13 +143,9 @@ class Finish:
         ]
 
 
-def _text(path: bytes) -> str:
-    return path.decode("utf-8", "surrogateescape")
-
-
 def _told(kept: "dict[bytes, Reason]") -> "list[Json]":
     """As an event carries what was kept."""
-    return [[_text(path), kept[path].as_json()] for path in sorted(kept)]
+    return [[path_text(path), kept[path].as_json()] for path in sorted(kept)]
 
 
 # -- what a plan does, as operations --------------------------------------------------------

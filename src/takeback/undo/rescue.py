@@ -26,6 +26,7 @@ from takeback.model.ids import PREFIX, is_stage
 from takeback.model.plan import Remark
 from takeback.model.reasons import Action, Reason
 from takeback.model.tree import LINK, REGULAR, Entry
+from takeback.model.value import path_bytes, path_text
 from takeback.objects.git_objects import BLOB
 from takeback.objects.pack_write import SizeMismatchError
 from takeback.worktree.roots import Roots
@@ -57,7 +58,7 @@ def into_store(store: "Store", swapper: "PathSwapper", row: "Journal", now: int)
             if state.kind not in (REGULAR, LINK):
                 continue
             path = swapper.named(op.path)
-            saves.append([_text(path), *_keep(writer, swapper, name, state.kind | state.mode)])
+            saves.append([path_text(path), *_keep(writer, swapper, name, state.kind | state.mode)])
             told.append(Remark(path, _in_store(state.size, row.id)))
         if not saves:
             writer.abort()
@@ -127,7 +128,7 @@ def as_entry(path: str, mode: int, size: int, strong: str, oid: str) -> "tuple[b
     """A save as its event tells it: its path, and an entry that can be read."""
     hashes = bytes.fromhex(strong), bytes.fromhex(oid)
     entry = Entry(b"", mode, 0, size, hashes[0], 0, hashes[1])
-    return path.encode("utf-8", "surrogateescape"), entry
+    return path_bytes(path), entry
 
 
 def is_kept(ledger: "Ledger", restore: str) -> bool:
@@ -170,10 +171,6 @@ def find_save(ledger: "Ledger", restore: str, paths: "Sequence[bytes]") -> Entry
     )
 
 
-def _text(path: bytes) -> str:
-    return path.decode("utf-8", "surrogateescape")
-
-
 _MOST_SHOWN = 10
 
 
@@ -204,8 +201,8 @@ def set_aside(store: "Store", root: int, now: int) -> "list[Reason]":
     folders = _show_folders(store, root, now) + _show_outside(store, [*unread, *rows])
     _sync(root)
     for row in (*unread, *rows):
-        said: dict[str, Json] = {"restore": _as_text(row.id), "phase": _as_text(row.phase)}
-        said |= {"row": _as_text(row.said), "folders": [_as_text(name) for name in folders]}
+        said: dict[str, Json] = {"restore": path_text(row.id), "phase": path_text(row.phase)}
+        said |= {"row": path_text(row.said), "folders": [path_text(name) for name in folders]}
         fact = NewEvent(events.RESTORE_SET_ASIDE, said, now)
         store.ledger.record(fact, setting_aside=row.number)
     named = tuple(map(os.fsdecode, folders))
@@ -265,7 +262,3 @@ def _show_outside(store: "Store", rows: "list[Damaged]") -> "list[bytes]":
         finally:
             os.close(fd)
     return found
-
-
-def _as_text(data: bytes) -> str:
-    return data.decode("utf-8", "surrogateescape")

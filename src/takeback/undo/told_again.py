@@ -7,6 +7,7 @@ from takeback.model.beyond.participants import AFTERWARDS, DONE, FAILED, MOVES, 
 from takeback.model.plan import Plan, PlannedChange, Remark, Report
 from takeback.model.reasons import Reason
 from takeback.model.tree import judge
+from takeback.model.value import path_bytes
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -92,8 +93,4 @@ def _turns(said: "Mapping[str, Json]") -> "tuple[str, ...]":
 
 def _remarks(told: "Json") -> "tuple[Remark, ...]":
     pairs: Any = told or ()
-    return tuple(Remark(_bytes(str(path)), reasons.from_json(why)) for path, why in pairs)
-
-
-def _bytes(path: str) -> bytes:
-    return path.encode("utf-8", "surrogateescape")
+    return tuple(Remark(path_bytes(str(path)), reasons.from_json(why)) for path, why in pairs)

@@ -236,7 +236,7 @@ def guard(store: "Store", mode: str) -> Part:
         if row.after in MODES and row.before in MODES and is_lighter(row.after, row.before):
             when = time.strftime("%Y-%m-%d %H:%M", time.localtime(row.at / 1e9))
             facts = {"before": row.before, "after": row.after, "by": row.author, "when": when}
-            part.findings.append(Finding(NOTE, Reason("guard-lighter", **facts)))
+            part.findings.append(Finding(NOTE, Reason(reasons.GUARD_LIGHTER, **facts)))
     return part
 
 

@@ -86,6 +86,8 @@ class ClaudeCode(ClaudeFormat):
     file = "settings.json"
     local_file = "settings.local.json"
     program = "claude"
+    marks = ("CLAUDECODE",)
+    program_folder = "/claude-code/"
     goes_on_when_told = True
     variable = "CLAUDE_CONFIG_DIR"
     started_in = "CLAUDE_PROJECT_DIR"

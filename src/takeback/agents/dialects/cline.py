@@ -61,6 +61,7 @@ class Cline(Agent):
     form = FILES
     folder = ".cline"
     program = "cline"
+    marks = ("CLINE_ACTIVE",)
     executable = True
     hides_prompts = True
     loses_reason = True

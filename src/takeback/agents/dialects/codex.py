@@ -79,6 +79,8 @@ class Codex(ClaudeFormat):
     folder = ".codex"
     file = "hooks.json"
     program = "codex"
+    marks = ("CODEX_SANDBOX", "CODEX_SANDBOX_NETWORK_DISABLED", "CODEX_THREAD_ID")
+    program_folder = "/codex/bin/"
     goes_on_when_told = True
     variable = "CODEX_HOME"
     # No matcher: its regular expressions cannot say "not", and hardly any tool of it only reads.

@@ -98,6 +98,7 @@ class Copilot(Agent):
     folder = ".copilot"
     project_folder = ".github"
     program = "copilot"
+    marks = ("COPILOT_AGENT_SESSION_ID",)
     variable = "COPILOT_HOME"
     started_in = "COPILOT_PROJECT_DIR"
     matcher = f"^(?!(?:{'|'.join(_READERS)})$).*"  # it matches whole names

@@ -38,6 +38,8 @@ class Cursor(ClaudeFormat):
     folder = ".cursor"
     file = "hooks.json"
     program = "cursor"
+    marks = ("CURSOR_AGENT",)
+    is_editor = True
     preface = {"version": 1}  # noqa: RUF012 -- never changed
 
     def claims(self, payload: "Payload") -> bool:

@@ -211,6 +211,7 @@ class GeminiCli(Agent):
     folder = ".gemini"
     file = "settings.json"
     program = "gemini"
+    marks = ("GEMINI_CLI",)
     # No `started_in`: it writes the folder into the command line itself, quoted within our quotes.
     reports_background_ends = False
 

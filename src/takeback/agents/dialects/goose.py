@@ -39,6 +39,7 @@ class Goose(Agent):
     form = FILES
     folder = ".agents/plugins"
     program = "goose"
+    marks = ("GOOSE_TERMINAL",)
     proven = "1.34.0"
     seen = ("prompts", "edits", "shell", "sub-agents")
     not_seen = ("ends of turns before that of the session", "Esc", "going back inside it")

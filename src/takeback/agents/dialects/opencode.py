@@ -66,6 +66,7 @@ class OpenCode(Plugin):
     folder = ".config/opencode"
     project_folder = ".opencode"
     program = "opencode"
+    marks = ("OPENCODE",)
     variable = "OPENCODE_CONFIG_DIR"
     proven = "1.18.33"
     seen = ("prompts", "edits", "shell", "sub-agents", "permission dialogs", "Esc", "`/undo`")

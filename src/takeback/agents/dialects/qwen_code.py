@@ -28,6 +28,7 @@ class QwenCode(ClaudeFormat):
     folder = ".qwen"
     file = "settings.json"
     program = "qwen"
+    marks = ("QWEN_CODE",)
 
     def claims(self, payload: "Payload") -> bool:
         """It joins session and number in the id of a prompt."""

@@ -43,6 +43,7 @@ class Windsurf(Agent):
     project_folder = ".windsurf"
     file = "hooks.json"
     program = "windsurf"
+    is_editor = True
     seen = ("prompts", "edits", "shell")
     not_seen = ("going back inside it", "Esc", "commands that fail")
 

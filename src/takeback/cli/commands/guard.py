@@ -74,7 +74,7 @@ def terminal() -> "Terminal":
     from takeback.agents import registry
     from takeback.effects.modes import Terminal
 
-    return Terminal(os.isatty(0), tuple(agent.program for agent in registry.REGISTERED))
+    return Terminal(os.isatty(0), registry.signs())
 
 
 def _settings(given: "Arguments") -> "Settings":

@@ -12,6 +12,7 @@ from takeback.cli.app import find_project, folder, open_project
 from takeback.cli.parser import AGENTS, Arguments, Command, Option
 from takeback.cli.screen import Screen, safe_content, safe_line
 from takeback.cli.text import action_text
+from takeback.disk import programs
 from takeback.errors import (
     DecisionNeededError,
     RefusedError,
@@ -389,13 +390,13 @@ def _script() -> str:
         )
     main = command.lasting(_MAIN)
     beside = os.path.join(os.path.dirname(sys.executable), "takeback")
-    found = beside if os.access(beside, os.X_OK) else environment.find_command("takeback")
+    found = beside if os.access(beside, os.X_OK) else programs.find("takeback")
     return command.script(command.python_for(sys.executable, main), main, found)
 
 
 def _require_in_path() -> None:
     """An error if colleagues' settings would find no `takeback` here, either."""
-    if not environment.find_command("takeback"):
+    if not programs.find("takeback"):
         raise RefusedError(
             "shared settings find Takeback by the PATH, and your PATH has no `takeback`",
             hint="add its folder to your PATH, or install it without --project",

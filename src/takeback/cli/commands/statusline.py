@@ -73,12 +73,8 @@ def _session(project: "Project", said: "dict[str, object]") -> "str | None":
 
 
 def _line(project: "Project", session: "str | None", screen: "Screen") -> str:
-    from takeback.undo.plans import select
-
-    with project.workspace.ledger.snapshot() as ledger:
-        number = ledger.sessions.get(session).number if session is not None else None
-        entry, turns = select.newest_entry(ledger, number), ledger.stack.count_entries(number)
-    if entry is None:
+    title, turns = project.undoable(session)
+    if title is None:
         return "tb  no turns"
-    label = layout.cut(screen.title(entry.title), _LONGEST, layout.marks(screen).cut)
+    label = layout.cut(screen.title(title), _LONGEST, layout.marks(screen).cut)
     return f'tb  {count(turns, "turn")}  undo: "{label}"'

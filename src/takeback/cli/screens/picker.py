@@ -14,6 +14,7 @@ from takeback.cli.text.restores import loss_text
 from takeback.cli.text.restores.plan_text import own_edits
 from takeback.model.plan import Conflict, Dependent, Plan, PlannedChange
 from takeback.model.text.safe_text import safe
+from takeback.model.value import path_text
 from takeback.model.words import KEEP_MINE, MARKERS, ROLLBACK, SKIP, TAKE_BACK, YOU
 
 TYPE_CHECKING = False
@@ -185,7 +186,7 @@ def _where(model: Model, items: "tuple[Item, ...]") -> int:
 
 
 def _builds_on(later: "Dependent") -> str:
-    paths = ", ".join(path.decode("utf-8", "surrogateescape") for path in later.raw_paths)
+    paths = ", ".join(path_text(path) for path in later.raw_paths)
     title = screen.cut(screen.title(later.title), _LONGEST_TITLE)
     return f'"{title}" of {later.agent} builds on this and is kept; `+` includes it: {paths}'
 

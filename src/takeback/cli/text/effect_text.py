@@ -2,6 +2,7 @@
 
 from takeback.cli.screen import safe_line, timestamp
 from takeback.model import words as terms
+from takeback.model.reasons import GUARD_LIGHTER
 from takeback.model.words import count
 
 TYPE_CHECKING = False
@@ -28,7 +29,7 @@ GUARD = {
     "guard-is-off": "the guard is off, so no call is judged: `takeback guard watch` turns it on",
     "guard-cannot-read": "the packages `tree-sitter` and `tree-sitter-bash` are not installed, so"
     " every command counts as opaque: install Takeback again with its dependencies",
-    "guard-lighter": "the guard was set from {before} to {after} by {by}, {when}",
+    GUARD_LIGHTER: "the guard was set from {before} to {after} by {by}, {when}",
     "guard-unread": "the {origin} rules cannot be read: {why}",
     "guard-unknown-class": "rule {rule} of the {origin} rules has no known `class`",
     "guard-no-match": "rule {rule} of the {origin} rules has neither `match` nor `tool`",

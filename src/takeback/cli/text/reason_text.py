@@ -7,6 +7,7 @@ from takeback.model import reasons
 from takeback.model.plan import called
 from takeback.model.results import PROJECT
 from takeback.model.text.safe_text import shell_word
+from takeback.model.value import path_text
 from takeback.model.words import KEEP_MINE, REDO, ROLLBACK, SKIP, TAKE_BACK, YOU, count
 
 TYPE_CHECKING = False
@@ -382,7 +383,7 @@ def calls(reason: "Reason") -> "list[str]":
 
 
 def of_remark(remark: "Remark", verb: str = "") -> str:
-    return sentence(remark.reason, verb, remark.raw_path.decode("utf-8", "surrogateescape"))
+    return sentence(remark.reason, verb, path_text(remark.raw_path))
 
 
 def in_short(stays: "Sequence[Reason]") -> "list[str]":

@@ -17,8 +17,8 @@ from takeback.disk import home, operations
 from takeback.errors import DamagedStoreError
 from takeback.model import ids
 from takeback.model.text import json_text
-from takeback.model.tree import FOLDER, KIND, LINK, REGULAR, is_safe_name
-from takeback.model.value import Value
+from takeback.model.tree import KIND, REGULAR, is_safe_name
+from takeback.model.value import Value, path_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -84,9 +84,9 @@ class Listing(Value):
     def encode(self) -> bytes:
         """As a line of JSON."""
         said: dict[str, Json] = {
-            "tops": [_text(top) for top in self.tops],
+            "tops": [path_text(top) for top in self.tops],
             "held": [_facts(each) for each in self.held],
-            "git": [[_text(folder), top] for folder, top in self.git],
+            "git": [[path_text(folder), top] for folder, top in self.git],
         }
         return json_text.dumps(said).encode() + b"\n"
 
@@ -102,10 +102,10 @@ def decode(data: bytes) -> Listing:
 
 
 def _facts(each: Held) -> "Json":
-    texts = [_text(each.name), each.how, _text(each.target), each.left]
+    texts = [path_text(each.name), each.how, path_text(each.target), each.left]
     texts.append(each.strong)
     numbers = [each.mode, each.uid, each.gid, each.top, each.device, each.inode]
-    return [_text(each.path), *numbers, each.size, each.mtime, each.area, *texts]
+    return [path_text(each.path), *numbers, each.size, each.mtime, each.area, *texts]
 
 
 def _held(path: str, *facts: "Any") -> Held:  # noqa: ANN401 - as JSON gave it
@@ -394,15 +394,6 @@ def own_bytes(areas: "Sequence[bytes]", id: str, held: "Iterable[Held]") -> int:
         if found.st_nlink == 1:
             total += found.st_blocks * 512
     return total
-
-
-def is_kept_kind(mode: int) -> bool:
-    """Whether something of this kind can be saved."""
-    return mode & KIND in (REGULAR, LINK, FOLDER)
-
-
-def _text(data: bytes) -> str:
-    return data.decode("utf-8", "surrogateescape")
 
 
 def _bytes(text: object) -> bytes:

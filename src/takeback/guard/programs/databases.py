@@ -2,12 +2,10 @@
 
 import re
 
-from takeback.guard.findings import FILE, HIDDEN_FLOW, NO_FLOW, NOTHING, TEXT, UNKNOWN, Flow, Word
+from takeback.guard.findings import FILE, HIDDEN_FLOW, NOTHING, TEXT, UNKNOWN, Flow, Word
 from takeback.guard.programs.network import is_local_host
 from takeback.model.beyond.effects import (
     DESTRUCTIVE,
-    INSIDE,
-    IRREVERSIBLE,
     LOCAL,
     OVERWRITE,
     PROGRAM,
@@ -438,4 +436,3 @@ JUDGES: "dict[str, Callable[[Call], Flow]]" = {
         query,
     ),
 }
-_ = (INSIDE, IRREVERSIBLE, NO_FLOW)

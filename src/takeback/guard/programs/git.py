@@ -18,7 +18,6 @@ from takeback.model.beyond.effects import (
     WORKTREE,
     Target,
 )  # fmt: skip
-from takeback.model.reasons import Reason
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -414,4 +413,3 @@ _COMMANDS: "dict[str, Callable[[Call], Flow]]" = {
 }
 
 JUDGES: "dict[str, Callable[[Call], Flow]]" = {"git": git}
-_ = Reason

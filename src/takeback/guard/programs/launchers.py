@@ -1,8 +1,6 @@
 """Programs that start another one: `sudo`, `env`, `xargs`, `npx`, `docker exec` and their kind."""
 
 from takeback.guard.findings import (
-    DECODED,
-    DOWNLOAD,
     HIDDEN,
     HIDDEN_FLOW,
     LISTING,
@@ -486,4 +484,3 @@ JUDGES: "dict[str, Callable[[Call], Flow]]" = {
     "k": run_in_cluster,
     "helm": run_in_cluster,
 }
-_ = (DECODED, DOWNLOAD)

@@ -15,14 +15,9 @@ from takeback.guard.findings import (
 from takeback.guard.scope import bytes_of
 from takeback.model.beyond.effects import (
     DESTRUCTIVE,
-    IN_TREE,
-    INSIDE,
-    IRREVERSIBLE,
     LOCAL,
-    OVERWRITE,
     PROGRAM,
     READ,
-    gravity,
 )  # fmt: skip
 from takeback.model.text.secrets import PLAIN, how_secret
 
@@ -550,4 +545,3 @@ JUDGES: "dict[str, Callable[[Call], Flow]]" = {
     "s3cmd": cloud_storage,
     "rclone": cloud_storage,
 }
-_ = (IN_TREE, INSIDE, IRREVERSIBLE, OVERWRITE, gravity)

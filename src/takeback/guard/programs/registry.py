@@ -27,7 +27,7 @@ from takeback.guard.programs import (
     launchers,
     network,
 )
-from takeback.model.beyond.effects import OPAQUE, PROGRAM
+from takeback.model.beyond.effects import PROGRAM
 from takeback.model.reasons import Reason
 
 TYPE_CHECKING = False
@@ -225,10 +225,3 @@ def with_rules(
     from takeback.guard.rules import applied
 
     return applied(rules, [word.value for word in words], found, raw)
-
-
-def is_opaque(found: "Sequence[Finding]") -> bool:
-    return any(each.effect == OPAQUE for each in found)
-
-
-_ = DOWNLOAD

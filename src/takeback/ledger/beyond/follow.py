@@ -1,7 +1,6 @@
-"""Which module lets the tables follow an event about something beside files.
+"""How the tables follow an event about something beside files."""
 
-Most events do not need one, so each is imported on its first use.
-"""
+from takeback.ledger.log import events
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -12,23 +11,6 @@ if TYPE_CHECKING:
 
     Apply = Callable[[Tables, Event, Mapping[str, object]], None]
 
-_OF = {
-    "effects": (
-        "EffectReported", "EffectCompensated", "GuardModeSet", "GuardAllowed", "GuardAsked",
-    ),
-    "lessons": ("LessonNoted", "LessonChanged", "LessonsTold", "RelapseSeen", "SessionTold"),
-    "memory": ("MemoryChanged",),
-    "mutations": ("MutationRecorded", "MutationSettled"),
-    "participants": ("ParticipantsCaptured", "ParticipantsMoved"),
-    "rescues": ("RescueMade", "RescueSettled", "RescuesDropped"),
-    "work_plans": (
-        "WorkPlanStarted", "WorkPlanResumed", "WorkPlanEnded",
-        "PlanStepStarted", "PlanStepEnded", "PlanStepsTakenBack",
-    ),
-}  # fmt: skip
-"""The kinds of each module, which has how its tables follow them in `FOLLOW`."""
-_MODULES = {kind: name for name, kinds in _OF.items() for kind in kinds}
-
 _HAS_RESCUES = "SELECT 1 FROM rescues WHERE turn = ? AND beyond LIMIT 1"
 _HAS_STATE = (
     "SELECT 1 FROM tokens UNION ALL SELECT 1 FROM memory UNION ALL SELECT 1 FROM mutations LIMIT 1"
@@ -37,8 +19,8 @@ _HAS_STATE = (
 
 def find(kind: str) -> "Apply | None":
     """How the tables follow events of a kind; None if it is about files, or not known here."""
-    name = _MODULES.get(kind)
-    if name is None:
+    name = events.KINDS.get(kind)
+    if not name:
         return None
     from importlib import import_module
 
@@ -48,11 +30,11 @@ def find(kind: str) -> "Apply | None":
 
 def beside(to: "Tables", event: "Event", said: "Mapping[str, object]") -> None:
     """Let the tables follow what an event about a step or a call also says of effects."""
-    if said.get("refusal") and event.kind == "CallRefused":
+    if said.get("refusal") and event.kind == events.CALL_REFUSED:
         from takeback.ledger.beyond import effects
 
         effects.follow_refusal(to, event, said)
-    elif event.kind == "StepStarted" and (said.get("effects") or said.get("allowed")):
+    elif event.kind == events.STEP_STARTED and (said.get("effects") or said.get("allowed")):
         from takeback.ledger.beyond import effects
 
         effects.follow_step(to, event, said)

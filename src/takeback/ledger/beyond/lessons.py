@@ -13,7 +13,7 @@ from takeback.disk import operations
 from takeback.ledger.database import Table
 from takeback.ledger.log import events
 from takeback.model.text import json_text
-from takeback.model.value import Value
+from takeback.model.value import Value, path_bytes
 from takeback.model.words import GONE, REDO
 
 TYPE_CHECKING = False
@@ -177,7 +177,7 @@ def first_line(label: str) -> str:
 
 
 def _paths(said: str) -> "tuple[bytes, ...]":
-    return tuple(str(path).encode("utf-8", "surrogateescape") for path in json_text.loads(said))
+    return tuple(path_bytes(str(path)) for path in json_text.loads(said))
 
 
 # -- how the tables follow events ----------------------------------------------------------

@@ -7,6 +7,7 @@ the values of its epoch to the layers that are not persistent, so no row ever ch
 
 from takeback.disk import operations
 from takeback.ledger.database import Group
+from takeback.ledger.log import events
 from takeback.model.value import Value
 
 TYPE_CHECKING = False
@@ -153,4 +154,4 @@ def rewind(to: "Tables", event: "Event", session: str, epoch: int) -> None:
             _add(to, event, number, (layer, key, value, False))
 
 
-FOLLOW = {"MemoryChanged": follow_change}
+FOLLOW = {events.MEMORY_CHANGED: follow_change}

@@ -104,12 +104,6 @@ class Tokens(Group):
         row = self._reader.one(_TOKEN + where, (self._reader.line, name))
         return TokenRow(*row) if row is not None else None
 
-    def of_token(self, name: str, token: str) -> "TokenRow | None":
-        """The row of a token that was captured."""
-        where = "WHERE line = ? AND name = ? AND token = ? ORDER BY number DESC LIMIT 1"
-        row = self._reader.one(_TOKEN + where, (self._reader.line, name, token))
-        return TokenRow(*row) if row is not None else None
-
     def all(self) -> "list[TokenRow]":
         """All tokens of all lines, the oldest first."""
         return [TokenRow(*row) for row in self._reader.rows(_TOKEN + "ORDER BY number")]
@@ -157,10 +151,6 @@ class Tokens(Group):
         """The newest event by a time."""
         query = "SELECT max(cursor) FROM coordinates WHERE looked <= ?"
         return int(self._reader.value(query, (moment,)) or 0)
-
-    def objects_of(self, event: int) -> "list[bytes]":
-        """The ids of the objects that an event names."""
-        return self._reader.column("SELECT object FROM needs WHERE event = ?", (event,))
 
 
 def count(db: "Connection", turn: "int | None") -> None:

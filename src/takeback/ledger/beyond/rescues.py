@@ -15,7 +15,7 @@ from takeback.ledger.database import Group
 from takeback.ledger.log import events
 from takeback.model.reasons import Action
 from takeback.model.text import json_text
-from takeback.model.value import Value
+from takeback.model.value import Value, path_bytes
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -116,7 +116,7 @@ def _row(row: "tuple[Any, ...]") -> RescueRow:
 
 def _paths(text: str) -> "tuple[bytes, ...]":
     try:
-        return tuple(str(path).encode("utf-8", "surrogateescape") for path in json_text.loads(text))
+        return tuple(path_bytes(str(path)) for path in json_text.loads(text))
     except (ValueError, TypeError) as problem:
         raise DamagedStoreError(
             "a row of the rescues cannot be read", hint=Action("verify")

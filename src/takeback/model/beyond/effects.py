@@ -22,7 +22,6 @@ CLASSES = (
 """From the lightest to the gravest; why in this order: decision record 0120."""
 
 DELETE, OVERWRITE, TRUNCATE, MOVE, MODE = "delete", "overwrite", "truncate", "move", "mode"
-LOSSES = (DELETE, OVERWRITE, TRUNCATE, MOVE, MODE)
 """How a path loses what it holds; a moved path is still there under another name."""
 
 IN_TREE, IN_GIT, OUTSIDE, NOWHERE = "tree", "git", "outside", "unknown"
@@ -31,7 +30,6 @@ IN_TREE, IN_GIT, OUTSIDE, NOWHERE = "tree", "git", "outside", "unknown"
 WORKTREE, INDEX, REFS, STASH, REFLOG, OBJECTS, WHOLE_GIT = (
     "worktree", "index", "refs", "stash", "reflog", "objects", "whole",
 )  # fmt: skip
-GIT_LOSSES = (WORKTREE, INDEX, REFS, STASH, REFLOG, OBJECTS, WHOLE_GIT)
 """What of a git repository a call may destroy."""
 
 

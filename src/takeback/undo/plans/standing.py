@@ -18,7 +18,7 @@ from takeback.capture.changes import Run
 from takeback.model import reasons, words
 from takeback.model.plan import EARLIER, FORCED, GONE, OPEN, SETTLED, Left
 from takeback.model.tree import UnstoredFile, is_same
-from takeback.model.value import Value
+from takeback.model.value import Value, path_bytes, path_text
 from takeback.undo.plans.draft import Draft
 from takeback.undo.plans.merge import without
 from takeback.undo.plans.renames import Unmoved
@@ -66,13 +66,13 @@ class Record:
         self.shared = undo.shared
         self.is_anew = bool(said.get("anew"))
         """Whether what somebody had decided to keep was decided once more."""
-        self._kept = {_bytes(row[0]) for row in said.get("kept", ())}
+        self._kept = {path_bytes(row[0]) for row in said.get("kept", ())}
         """Where somebody saved meanwhile."""
-        self._took = {(_bytes(path), number(last)) for path, last in said.get("took", ())}
+        self._took = {(path_bytes(path), number(last)) for path, last in said.get("took", ())}
         self._is_partial = undo.partial
         self._rest: dict[tuple[str, bytes, int], list[tuple[str, Any]]] = {}
         for path, turn, last, why, blocks in said.get("left", ()):
-            key = (turn, _bytes(path), number(last))
+            key = (turn, path_bytes(path), number(last))
             self._rest.setdefault(key, []).append((why, blocks))
 
     @property
@@ -366,14 +366,6 @@ def _with_states(run: Run, states: "tuple[Known, Known] | None") -> Run:
     return other
 
 
-def _bytes(path: str) -> bytes:
-    return path.encode("utf-8", "surrogateescape")
-
-
-def _text(path: bytes) -> str:
-    return path.decode("utf-8", "surrogateescape")
-
-
 def is_alone(act: "RestoreRow", turns: "Sequence[int]") -> bool:
     """Whether a restore was about nothing but these turns."""
     return set(act.turns) <= set(turns)
@@ -502,12 +494,12 @@ def facts(ledger: "Ledger", plan: "Plan") -> "dict[str, Json]":
 
     turns = {ledger.turns.number_of(id): id for id in plan.turns}
     left: list[Json] = [
-        [_text(x.raw_path), turns[x.turn], id_of(x.last), x.why, _blocks(x.blocks)]
+        [path_text(x.raw_path), turns[x.turn], id_of(x.last), x.why, _blocks(x.blocks)]
         for x in plan.left
     ]
-    took: list[Json] = [[_text(path), id_of(last)] for path, last in plan.raw_took]
+    took: list[Json] = [[path_text(path), id_of(last)] for path, last in plan.raw_took]
     marked: list[Json] = [
-        [_text(change.raw_path)]
+        [path_text(change.raw_path)]
         for change in plan.changes
         if change.merged is not None and change.merged.code == reasons.WITH_MARKERS
     ]

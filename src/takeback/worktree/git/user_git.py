@@ -68,7 +68,6 @@ class Commit(Value):
 
     id: str
     parent: str | None
-    is_merge: bool
     time: int
 
 
@@ -190,7 +189,7 @@ class Repository(Value):
         lines = text.partition(b"\n\n")[0].split(b"\n")
         parents = [_commit_id(line[7:]) for line in lines if line.startswith(b"parent ")]
         parent = parents[0] if parents else None
-        return Commit(id, parent, is_merge=len(parents) > 1, time=_time_of(lines))
+        return Commit(id, parent, time=_time_of(lines))
 
     # -- all that a turn records -----------------------------------------------------------
 

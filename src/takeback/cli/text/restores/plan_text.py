@@ -15,6 +15,7 @@ from takeback.model.reasons import Reason
 from takeback.model.text.json_text import path_fields
 from takeback.model.text.safe_text import safe
 from takeback.model.tree import FOLDER
+from takeback.model.value import path_text
 from takeback.model.words import count
 
 TYPE_CHECKING = False
@@ -128,7 +129,7 @@ def _remarks(remarks: "Iterable[Remark]", masker: "Masker", verb: str) -> "list[
 
 
 def _remark(remark: "Remark", masker: "Masker", verb: str) -> "dict[str, Json]":
-    path = remark.raw_path.decode("utf-8", "surrogateescape")
+    path = path_text(remark.raw_path)
     return {
         **path_fields(remark.raw_path),
         "reason": reason_text.as_json(remark.reason, masker, verb, path),

@@ -289,6 +289,15 @@ def test_arguments_are_those_of_the_sync_api() -> None:
                 assert set(inspect.signature(made).parameters) <= known, f"{name}.{method}"
 
 
+@pytest.mark.parametrize("name", ["AsyncTurn", "AsyncStep"])
+def test_a_step_takes_what_the_sync_one_takes(name: str) -> None:
+    """Also the class of its effect, and the command that reverses it."""
+    made, theirs = (
+        inspect.getattr_static(kind, "step") for kind in (getattr(aio, name), MIRRORED[name])
+    )
+    assert list(inspect.signature(made).parameters) == list(inspect.signature(theirs).parameters)
+
+
 def test_nothing_is_delegated_unseen() -> None:
     """Type checkers see every method: there is no `__getattr__`."""
     tree = ast.parse(inspect.getsource(mirror))
