@@ -6,6 +6,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -121,6 +122,31 @@ def test_one_event_counts_once(project: takeback.Project, claude: Agent, tree: P
     for _ in range(2):  # without any id, as Claude Code up to 2.1.112 sends it
         assert said(heard({**old, "prompt": "tb redo"})).startswith('Put back "the second"')
     assert [bool(turn.undone) for turn in project.log(all=True).turns] == [False, False]
+
+
+def test_a_slow_one_without_ids_counts_once(
+    project: takeback.Project, claude: Agent, tree: Path
+) -> None:
+    """Sent twice while somebody else works on the project, so that it is done much later."""
+    worked(claude, "the second").edit("c", "later\n")
+    claude.stop()
+    old = {"hook_event_name": "UserPromptSubmit", "session_id": "S1", "cwd": str(tree)}
+    for verb in ("undo", "redo"):
+        with ThreadPoolExecutor(2) as both:
+            with project.workspace.held():
+                answers = [both.submit(heard, {**old, "prompt": f"tb {verb}"}) for _ in range(2)]
+                time.sleep(2.5)
+            assert len({said(each.result()).splitlines()[0] for each in answers}) == 1
+        undone = [bool(turn.undone) for turn in project.log(all=True).turns]
+        assert undone == [verb == "undo", False]
+        said(heard({**old, "prompt": "tb status"}))
+
+
+@pytest.mark.parametrize("cwd", ["\ud800", "/a\0b", 5])
+def test_it_is_never_for_the_model(project: takeback.Project, claude: Agent, cwd: object) -> None:
+    """Whatever else is in the event."""
+    said(claude.prompt("tb undo", cwd=cwd))
+    assert labels(project) == ["add payment validation"]
 
 
 def test_what_needs_a_decision_is_shown(

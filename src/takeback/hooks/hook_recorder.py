@@ -30,6 +30,8 @@ _MOMENT = 5_000_000_000
 """Nanoseconds within which the same prompt, without an id, is the same event sent twice."""
 _BLINK = 2_000_000_000
 """Nanoseconds within which nobody types a command, reads what came of it, and types it again."""
+_WAIT = 310_000_000_000
+"""Nanoseconds that a command may wait before it is done: it was typed so long before."""
 _SAFELY = FailingAs(TakebackError, "it could not be recorded")
 _BEGINS = (kinds.SESSION_STARTS, kinds.PROMPT, kinds.GOES_ON, kinds.BEFORE_TOOL)
 """What a session that ended goes on with; all else only matters if something is still open."""
@@ -207,9 +209,8 @@ class HookRecorder:
             return requests.typed(event)
         request = made.request or ""
         is_like = request.startswith("hook ") and request.endswith(" " + requests.likeness(event))
-        return (
-            request if is_like and abs(made.at - event.received) < _BLINK else requests.typed(event)
-        )
+        is_same = is_like and -_WAIT < event.received - made.at < _BLINK
+        return request if is_same else requests.typed(event)
 
     def _goes_on(self, session: str, event: "HookEvent") -> None:
         """What ran in the background is done; what the agent does now belongs to its turn."""

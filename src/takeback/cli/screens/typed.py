@@ -13,6 +13,7 @@ from takeback.cli.restore_flow import Contents
 from takeback.cli.screen import Screen, safe_line
 from takeback.cli.text import action_text, now_text, reason_text, show_text, turn_text
 from takeback.cli.text.restores import plan_text
+from takeback.disk.failures import FailingAs
 from takeback.errors import BusyError, NothingToTakeBackError, TakebackError, UsageError
 from takeback.hooks import hook
 from takeback.hooks.hook_recorder import HookRecorder
@@ -37,6 +38,7 @@ _MOST_PATHS = 8
 _MOST_TURNS = 8
 _MOST_LEFT_OUT = 4
 _LONGEST = 60
+_SAFELY = FailingAs(TakebackError, "nothing was changed")
 _HERE = {"takeback redo": "tb redo", "takeback undo": "tb undo"}
 
 
@@ -114,8 +116,14 @@ class _Command:
                 return
 
     def _do(self, project: "Project") -> None:
-        self._begin(project)
         verb = self._typed.verb
+        if verb in (typed.UNDO, typed.REDO) and not (self._event.turn or self._event.stamp):
+            # Without an id, only the log shows that it was done: nobody may write meanwhile.
+            with _SAFELY, project.workspace.held():
+                self._begin(project)
+                self._restore(project, verb)
+            return
+        self._begin(project)
         if verb in (typed.UNDO, typed.REDO):
             self._restore(project, verb)
         elif verb == typed.NAME:
