@@ -94,6 +94,29 @@ def test_only_what_may_overwrite_is_refused(claude: Agent, tree: Path) -> None:
     assert write(claude, "two.txt") != ""
 
 
+@pytest.mark.parametrize("name", ["TWO.txt", "../TREE/Two.TXT"])
+def test_another_case_may_be_the_same_file(claude: Agent, tree: Path, name: str) -> None:
+    """It is, where case makes no difference."""
+    undo(tree)
+    assert write(claude, name.replace("TREE", tree.name)) != ""
+
+
+@pytest.mark.parametrize("name", ["~/{}/two.txt", "@{}/two.txt", "@two.txt"])
+def test_a_short_name_is_that_of_the_file(
+    claude: Agent, tree: Path, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Agents write to the user's home by `~`, and leave out an `@`."""
+    monkeypatch.setenv("HOME", str(tree.parent))
+    place = tree.name if name.startswith("~") else str(tree)
+    call = claude.begin("Write", {"file_path": name.format(place), "content": ""})
+    (tree / "two.txt").write_text("by a short name\n")
+    call.over()
+    with takeback.open(tree) as project:
+        assert project.now().changes == ()
+    undo(tree)
+    assert claude.begin("Write", {"file_path": name.format(place)}).refused
+
+
 def test_the_same_call_is_refused_again(claude: Agent, tree: Path) -> None:
     """What is delivered twice is one call, and its answers agree."""
     undo(tree)

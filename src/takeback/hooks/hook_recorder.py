@@ -54,6 +54,7 @@ class HookRecorder:
         self._ledger = project.workspace.ledger
         self._recorder = project.recorder()
         self._guard = Guarding(project.workspace, user_home)
+        self._user_home = user_home
         self.refusal: Refusal | None = None
         """Why the call that the last event announces is not to be made."""
 
@@ -118,7 +119,7 @@ class HookRecorder:
         if event.can_be_refused():
             from takeback.agents import refusals
 
-            kind, paths = tools.claim_of(event.tool, event.given, event.tool_kind)
+            kind, paths = self._claim(event, event.tool_kind)
             cwd = os.fsencode(event.cwd) if event.cwd else None
             call = refusals.Call(kind, self._recorder.named(paths, cwd), event.subagent)
             id = self._turn_of(session, event)
@@ -325,7 +326,7 @@ class HookRecorder:
         decision: "Decision | None" = None,
     ) -> str:
         own_kind = words.READ if tools.acts_for_us(event.tool) else event.tool_kind
-        kind, paths = tools.claim_of(event.tool, event.given, own_kind)
+        kind, paths = self._claim(event, own_kind)
         return self._recorder.start_step(
             self._turn_of(session, event) or self._begin_unseen(session, event),
             event.tool,
@@ -345,6 +346,10 @@ class HookRecorder:
             captures=decision is not None and decision.verdict.captures,
             request=_request(event, event.call, requests.BEFORE),
         )
+
+    def _claim(self, event: "HookEvent", kind: str) -> "tuple[str, tuple[bytes, ...]]":
+        kind, paths = tools.claim_of(event.tool, event.given, kind)
+        return kind, tools.spelled_out(paths, self._user_home)
 
     def _asks(self, session: str, event: "HookEvent") -> None:
         """Where the call has no id, only what the tool is to do says which one a dialog is about.
