@@ -245,7 +245,10 @@ def test_a_read_only_file_is_refused(place: Path, run: Run) -> None:
     assert f"chmod u+w {path}" in said.err
     assert "--dry-run" in said.err
     assert contents(place) == before
-    assert run("install", "claude-code", "--dry-run").code in {0, 1}
+    shown = run("install", "claude-code", "--dry-run")
+    assert shown.code == 0
+    assert "takeback-hook" in shown.out
+    assert contents(place) == before
 
 
 def test_a_folder_in_its_place_is_refused(place: Path, home: Path) -> None:
