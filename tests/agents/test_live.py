@@ -85,6 +85,16 @@ def test_the_next_call_is_refused_once(claude: Agent, tree: Path, call: Any) -> 
     assert reasons(tree) == ["restored"]
 
 
+def test_a_long_prompt_leaves_room_for_the_tool(claude: Agent, tree: Path) -> None:
+    """`sessions` says what an agent does, on a narrow terminal, too."""
+    claude.prompt("go through " + "a/very/long/path" * 9)
+    claude.begin("Bash", {"command": "make -j8 all"})
+    shown = run(["sessions"], tree, {**os.environ, "COLUMNS": "80"}).stdout.decode()
+    doing = shown.splitlines()[-1]
+    assert doing.endswith('…": Bash make -j8 all')
+    assert len(doing) <= 80
+
+
 def test_only_what_may_overwrite_is_refused(claude: Agent, tree: Path) -> None:
     """An edit of another file, a look and a sub-agent are no danger; the refusal waits for one."""
     undo(tree)
