@@ -124,6 +124,27 @@ def test_one_event_counts_once(project: takeback.Project, claude: Agent, tree: P
     assert [bool(turn.undone) for turn in project.log(all=True).turns] == [False, False]
 
 
+def test_two_settings_may_report_two_times(project: takeback.Project, tree: Path) -> None:
+    """Copilot's own and Claude Code's: one command, and later another one."""
+    at = {"sessionId": "C1", "cwd": str(tree)}
+    alike = {"session_id": "C1", "cwd": str(tree), "hook_event_name": "UserPromptSubmit"}
+    for second, name in enumerate("de"):
+        heard({**at, "timestamp": 1794854219000 + second * 1000, "prompt": f"make {name}"})
+        tool = {"toolName": "bash", "toolArgs": {"command": "make"}}
+        heard({**at, "timestamp": 1794854219100 + second * 1000, **tool})
+        (tree / name).write_text("new\n")
+        result = {"toolResult": {"resultType": "success", "textResultForLlm": ""}}
+        heard({**at, "timestamp": 1794854219200 + second * 1000, **tool, **result})
+        heard({**at, "timestamp": 1794854219300 + second * 1000, "stopReason": "end_turn"})
+    told = [
+        said(heard({**at, "timestamp": 1794854229000, "prompt": "tb undo"})),
+        said(heard({**alike, "timestamp": "2026-11-16T18:37:09.004Z", "prompt": "tb undo"})),
+    ]
+    assert all(each.startswith('Took back "make e": removed 1 file') for each in told)
+    assert names(tree) == ["a", "d"]
+    assert [bool(turn.undone) for turn in project.log(all=True).turns] == [True, False]
+
+
 def test_a_slow_one_without_ids_counts_once(
     project: takeback.Project, claude: Agent, tree: Path
 ) -> None:

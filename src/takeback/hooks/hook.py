@@ -189,7 +189,7 @@ def event_of(data: bytes, context: HookContext) -> "HookEvent":
 
 def parse(data: bytes) -> "Mapping[str, object]":
     """A payload, whatever was sent: what is no JSON object is an empty one."""
-    text = data.decode("utf-8", "replace").strip()
+    text = data.decode("utf-8-sig", "replace").strip()
     try:
         payload = json_text.loads(text)
     except (ValueError, TypeError, RecursionError):

@@ -202,14 +202,14 @@ class HookRecorder:
     def typed_request(self, event: "HookEvent") -> str:
         """The request of a prompt that is a command of ours.
 
-        One without an id that was sent twice has that of the restore that the first one made.
+        One without an id of its own that was sent twice has that of the restore that was made.
         """
         newest = self._ledger.stack.between(0, 1 << 62, 1)
         made = self._ledger.event(newest[0].event) if newest else None
-        if made is None or event.turn or event.stamp:
+        if made is None or requests.has_own_id(event):
             return requests.typed(event)
         request = made.request or ""
-        is_like = request.startswith("hook ") and request.endswith(" " + requests.likeness(event))
+        is_like = request.startswith("hook ") and request.endswith(" " + requests.wording(event))
         is_same = is_like and -_WAIT < event.received - made.at < _BLINK
         return request if is_same else requests.typed(event)
 

@@ -6,7 +6,7 @@
 import os
 import time
 
-from takeback.agents import typed
+from takeback.agents import requests, typed
 from takeback.cli import app
 from takeback.cli import screen as layout
 from takeback.cli.restore_flow import Contents
@@ -117,7 +117,7 @@ class _Command:
 
     def _do(self, project: "Project") -> None:
         verb = self._typed.verb
-        if verb in (typed.UNDO, typed.REDO) and not (self._event.turn or self._event.stamp):
+        if verb in (typed.UNDO, typed.REDO) and not requests.has_own_id(self._event):
             # Without an id, only the log shows that it was done: nobody may write meanwhile.
             with _SAFELY, project.workspace.held():
                 self._begin(project)
