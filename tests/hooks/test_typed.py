@@ -259,6 +259,19 @@ def test_the_other_commands(project: takeback.Project, claude: Agent, tree: Path
     assert "nothing of this conversation" in said(Agent(tree, "S9").prompt("tb undo"))
 
 
+@pytest.mark.parametrize("name", ["-x", "--yes", "before password=hunter2swordfish"])
+def test_a_hint_with_an_odd_name_can_be_run(
+    project: takeback.Project, claude: Agent, tree: Path, name: str
+) -> None:
+    """By the id of the checkpoint then."""
+    text = said(claude.prompt(f"tb name {name}"))
+    (tree / "b").unlink()
+    ref = text.splitlines()[-1].split("`")[1].removeprefix("takeback rollback ")
+    assert not ref.startswith("-")
+    project.rollback(ref)
+    assert (tree / "b").exists()
+
+
 def test_a_result_that_comes_later(
     project: takeback.Project, claude: Agent, tree: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -211,7 +211,9 @@ class _Command:
         self.screen.say(f'Named this state "{named}" ({made.id[:8]})')
         if made.moved:
             self.screen.say(f"the name moved here from checkpoint {made.moved}")
-        call = f"takeback rollback {shell_word(named)}"
+        # A name that is masked here, or looks like an option, is no name on the command line.
+        is_plain = named == made.label and not named.startswith("-")
+        call = f"takeback rollback {shell_word(named if is_plain else made.id[:8])}"
         self.screen.say(f"`{call}` in a terminal brings everything back to it")
 
     def _why(self, project: "Project") -> None:
