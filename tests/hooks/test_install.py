@@ -251,6 +251,18 @@ def test_a_read_only_file_is_refused(place: Path, run: Run) -> None:
     assert contents(place) == before
 
 
+def test_a_backup_that_is_gone_is_not_named(place: Path, run: Run) -> None:
+    """The hooks are taken out by the text alone then."""
+    place.mkdir()
+    (place / "settings.json").write_text('{"a": 1}')
+    assert run("install", "claude-code").code == 0
+    (place / BACKUP).unlink()
+    said = run("uninstall", "claude-code")
+    assert said.code == 0
+    assert "is kept" not in said.out + said.err
+    assert (place / "settings.json").read_text() == '{"a": 1}'
+
+
 def test_a_folder_in_its_place_is_refused(place: Path, home: Path) -> None:
     """What is no file is not written."""
     (place / "settings.json").mkdir(parents=True)

@@ -124,6 +124,16 @@ def test_one_event_counts_once(project: takeback.Project, claude: Agent, tree: P
     assert [bool(turn.undone) for turn in project.log(all=True).turns] == [False, False]
 
 
+def test_turns_that_changed_nothing_are_named(claude: Agent, tree: Path) -> None:
+    """They are passed over, as on the command line, and that is said."""
+    claude.prompt("explain it")
+    claude.stop()
+    text = said(claude.prompt("tb undo"))
+    assert text.startswith('Took back "add payment validation"')
+    assert "skipped 1 newer turn that changed nothing" in text
+    assert names(tree) == ["a"]
+
+
 def test_two_settings_may_report_two_times(project: takeback.Project, tree: Path) -> None:
     """Copilot's own and Claude Code's: one command, and later another one."""
     at = {"sessionId": "C1", "cwd": str(tree)}

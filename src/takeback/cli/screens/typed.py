@@ -168,13 +168,14 @@ class _Command:
         """Take back or put back, unless the command line would ask first."""
         session = self._known()
         turns: tuple[str, ...] = ()
+        passed_over = 0
         if project.workspace.ledger.requested(self._request) is None:
             plan = self._plan(project, verb, session)
             why = _why_not(plan)
             if why:
                 self._show(project, plan, why)
                 return
-            turns = plan.turns
+            turns, passed_over = plan.turns, plan.passed_over
         # Of the turn that was planned: meanwhile a new one may have begun.
         if verb == typed.UNDO:
             made = project.undo(
@@ -184,7 +185,11 @@ class _Command:
             made = project.redo(session=session, asker=session, request=self._request)
         contents = Contents(project, self.screen.masker)
         plan_text.report(
-            _for_agent(made), self.screen, contents, was_previewed=False, most=_MOST_PATHS
+            _for_agent(made, passed_over),
+            self.screen,
+            contents,
+            was_previewed=False,
+            most=_MOST_PATHS,
         )
 
     def _plan(self, project: "Project", verb: str, session: str) -> "Plan":
@@ -279,7 +284,8 @@ def _why_not(plan: "Plan") -> str:
     return ""
 
 
-def _for_agent(made: "Report") -> "Report":
+def _for_agent(made: "Report", passed_over: int) -> "Report":
     """A report whose reader knows which agent it is about, and reverses it there."""
     undo = _HERE.get(made.undo.removesuffix(f" {made.plan.turn[:8]}"), made.undo)
-    return made.replace(plan=made.plan.replace(agent=""), undo=undo)
+    plan = made.plan.replace(agent="", passed_over=passed_over)
+    return made.replace(plan=plan, undo=undo)
