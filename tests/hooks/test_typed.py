@@ -317,6 +317,16 @@ def test_a_prompt_that_overtakes_it(
     assert [turn.status for turn in project.log().turns] == ["running", "done"]
 
 
+def test_a_clock_that_was_set_back_is_no_later_prompt(
+    claude: Agent, tree: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The turn seems to be of the future then, and goes back all the same."""
+    now = time.time_ns
+    monkeypatch.setattr(time, "time_ns", lambda: now() - 3600 * 10**9)
+    assert said(claude.prompt("tb undo")).startswith('Took back "add payment validation"')
+    assert names(tree) == ["a"]
+
+
 def test_a_usual_prompt_loads_nothing_of_it(claude: Agent) -> None:
     """Neither the command line, nor settings, nor what starts programs."""
     code = (

@@ -191,7 +191,8 @@ class HookRecorder:
         """Record what a prompt says of the turns before it, without beginning one."""
         with _SAFELY, self._recorder.together():
             newest = self._ledger.turns.newest_beginning(session)
-            if newest is not None and newest.started > event.received:
+            # What seems to have begun longer after it than it can wait shows a clock set back.
+            if newest is not None and 0 < newest.started - event.received < _WAIT:
                 raise NothingToTakeBackError("a later prompt began before this could be done")
             self._recorder.end_interrupted(but=session)
             over = self._end_before(session, event, newest)
