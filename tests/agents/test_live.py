@@ -134,6 +134,16 @@ def test_the_event_of_a_restore_names_who_runs(claude: Agent, tree: Path) -> Non
         assert [named[str(id)] for id in said["running"]] == ["claude-code"]
 
 
+def test_a_long_prompt_leaves_room_for_the_tool(claude: Agent, tree: Path) -> None:
+    """`sessions` says what an agent does, on a narrow terminal, too."""
+    claude.prompt("go through " + "a/very/long/path" * 9)
+    claude.begin("Bash", {"command": "make -j8 all"})
+    shown = run(["sessions"], tree, {**os.environ, "COLUMNS": "80"}).stdout.decode()
+    doing = shown.splitlines()[-1]
+    assert doing.endswith('…": Bash make -j8 all')
+    assert len(doing) <= 80
+
+
 def test_only_what_may_overwrite_is_refused(claude: Agent, tree: Path) -> None:
     """An edit of another file, a look and a sub-agent are no danger; the refusal waits for one."""
     undo(tree)
@@ -141,6 +151,29 @@ def test_only_what_may_overwrite_is_refused(claude: Agent, tree: Path) -> None:
     assert claude.begin("Read", {"file_path": str(tree / "two.txt")}).refused == ""
     assert claude.begin("Task", {"prompt": "help"}).refused == ""
     assert write(claude, "two.txt") != ""
+
+
+@pytest.mark.parametrize("name", ["TWO.txt", "../TREE/Two.TXT"])
+def test_another_case_may_be_the_same_file(claude: Agent, tree: Path, name: str) -> None:
+    """It is, where case makes no difference."""
+    undo(tree)
+    assert write(claude, name.replace("TREE", tree.name)) != ""
+
+
+@pytest.mark.parametrize("name", ["~/{}/two.txt", "@{}/two.txt", "@two.txt"])
+def test_a_short_name_is_that_of_the_file(
+    claude: Agent, tree: Path, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Agents write to the user's home by `~`, and leave out an `@`."""
+    monkeypatch.setenv("HOME", str(tree.parent))
+    place = tree.name if name.startswith("~") else str(tree)
+    call = claude.begin("Write", {"file_path": name.format(place), "content": ""})
+    (tree / "two.txt").write_text("by a short name\n")
+    call.over()
+    with takeback.open(tree) as project:
+        assert project.now().changes == ()
+    undo(tree)
+    assert claude.begin("Write", {"file_path": name.format(place)}).refused
 
 
 def test_the_same_call_is_refused_again(claude: Agent, tree: Path) -> None:

@@ -376,3 +376,13 @@ def test_a_command_in_the_background_that_wrote_before_the_stop(
     claude.stop()
     project.undo()
     assert not (tree / "b").exists()
+
+
+def test_a_mark_of_unicode_is_no_part_of_a_payload(tree: Path, home: Path) -> None:
+    """Some shells and wrappers put one before what they pass on."""
+    assert home.is_dir()
+    said = {"hook_event_name": "UserPromptSubmit", "session_id": "S1", "cwd": str(tree)}
+    payload = json.dumps({**said, "prompt": "make it"}).encode("utf-8-sig")
+    assert hook(payload).returncode == 0
+    with takeback.open(tree) as project:
+        assert [turn.label for turn in project.log(all=True).turns] == ["make it"]

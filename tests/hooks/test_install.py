@@ -245,7 +245,22 @@ def test_a_read_only_file_is_refused(place: Path, run: Run) -> None:
     assert f"chmod u+w {path}" in said.err
     assert "--dry-run" in said.err
     assert contents(place) == before
-    assert run("install", "claude-code", "--dry-run").code in {0, 1}
+    shown = run("install", "claude-code", "--dry-run")
+    assert shown.code == 0
+    assert "takeback-hook" in shown.out
+    assert contents(place) == before
+
+
+def test_a_backup_that_is_gone_is_not_named(place: Path, run: Run) -> None:
+    """The hooks are taken out by the text alone then."""
+    place.mkdir()
+    (place / "settings.json").write_text('{"a": 1}')
+    assert run("install", "claude-code").code == 0
+    (place / BACKUP).unlink()
+    said = run("uninstall", "claude-code")
+    assert said.code == 0
+    assert "is kept" not in said.out + said.err
+    assert (place / "settings.json").read_text() == '{"a": 1}'
 
 
 def test_a_folder_in_its_place_is_refused(place: Path, home: Path) -> None:

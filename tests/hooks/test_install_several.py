@@ -167,6 +167,21 @@ def test_all_that_are_found_are_installed_and_removed(machine: Machine, run: Run
     assert "No agent calls Takeback" in run("uninstall", "--all").out
 
 
+@pytest.mark.parametrize("names", [("kilo", "opencode"), ("opencode", "kilo")])
+@pytest.mark.parametrize("way", [("--all",), ("opencode",), ("kilo",)])
+def test_a_folder_around_two_agents_goes_with_the_last(
+    names: tuple[str, ...], way: tuple[str, ...], machine: Machine, run: Run
+) -> None:
+    """Kilo and OpenCode are both in `.config`, which the first of them made."""
+    machine.has(*names)
+    before = sorted(machine.place.rglob("*"))
+    for name in names:
+        assert run("install", name).code == 0
+    assert run("uninstall", *way).code == 0
+    run("uninstall", "--all")
+    assert [path for path in sorted(machine.place.rglob("*")) if path not in before] == []
+
+
 def test_a_dry_run_of_all_writes_nothing(machine: Machine, run: Run) -> None:
     """It shows each file."""
     machine.has("claude-code", "codex")

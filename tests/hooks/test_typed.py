@@ -6,6 +6,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -122,6 +123,62 @@ def test_one_event_counts_once(project: takeback.Project, claude: Agent, tree: P
     for _ in range(2):  # without any id, as Claude Code up to 2.1.112 sends it
         assert said(heard({**old, "prompt": "tb redo"})).startswith('Put back "the second"')
     assert [bool(turn.undone) for turn in project.log(all=True).turns] == [False, False]
+
+
+def test_turns_that_changed_nothing_are_named(claude: Agent, tree: Path) -> None:
+    """They are passed over, as on the command line, and that is said."""
+    claude.prompt("explain it")
+    claude.stop()
+    text = said(claude.prompt("tb undo"))
+    assert text.startswith('Took back "add payment validation"')
+    assert "skipped 1 newer turn that changed nothing" in text
+    assert names(tree) == ["a"]
+
+
+def test_two_settings_may_report_two_times(project: takeback.Project, tree: Path) -> None:
+    """Copilot's own and Claude Code's: one command, and later another one."""
+    at = {"sessionId": "C1", "cwd": str(tree)}
+    alike = {"session_id": "C1", "cwd": str(tree), "hook_event_name": "UserPromptSubmit"}
+    for second, name in enumerate("de"):
+        heard({**at, "timestamp": 1794854219000 + second * 1000, "prompt": f"make {name}"})
+        tool = {"toolName": "bash", "toolArgs": {"command": "make"}}
+        heard({**at, "timestamp": 1794854219100 + second * 1000, **tool})
+        (tree / name).write_text("new\n")
+        result = {"toolResult": {"resultType": "success", "textResultForLlm": ""}}
+        heard({**at, "timestamp": 1794854219200 + second * 1000, **tool, **result})
+        heard({**at, "timestamp": 1794854219300 + second * 1000, "stopReason": "end_turn"})
+    told = [
+        said(heard({**at, "timestamp": 1794854229000, "prompt": "tb undo"})),
+        said(heard({**alike, "timestamp": "2026-11-16T18:37:09.004Z", "prompt": "tb undo"})),
+    ]
+    assert all(each.startswith('Took back "make e": removed 1 file') for each in told)
+    assert names(tree) == ["a", "d"]
+    assert [bool(turn.undone) for turn in project.log(all=True).turns] == [True, False]
+
+
+def test_a_slow_one_without_ids_counts_once(
+    project: takeback.Project, claude: Agent, tree: Path
+) -> None:
+    """Sent twice while somebody else works on the project, so that it is done much later."""
+    worked(claude, "the second").edit("c", "later\n")
+    claude.stop()
+    old = {"hook_event_name": "UserPromptSubmit", "session_id": "S1", "cwd": str(tree)}
+    for verb in ("undo", "redo"):
+        with ThreadPoolExecutor(2) as both:
+            with project.workspace.held():
+                answers = [both.submit(heard, {**old, "prompt": f"tb {verb}"}) for _ in range(2)]
+                time.sleep(2.5)
+            assert len({said(each.result()).splitlines()[0] for each in answers}) == 1
+        undone = [bool(turn.undone) for turn in project.log(all=True).turns]
+        assert undone == [verb == "undo", False]
+        said(heard({**old, "prompt": "tb status"}))
+
+
+@pytest.mark.parametrize("cwd", ["\ud800", "/a\0b", 5])
+def test_it_is_never_for_the_model(project: takeback.Project, claude: Agent, cwd: object) -> None:
+    """Whatever else is in the event."""
+    said(claude.prompt("tb undo", cwd=cwd))
+    assert labels(project) == ["add payment validation"]
 
 
 def test_what_needs_a_decision_is_shown(
@@ -242,6 +299,19 @@ def test_the_other_commands(project: takeback.Project, claude: Agent, tree: Path
     assert "nothing of this conversation" in said(Agent(tree, "S9").prompt("tb undo"))
 
 
+@pytest.mark.parametrize("name", ["-x", "--yes", "before password=hunter2swordfish"])
+def test_a_hint_with_an_odd_name_can_be_run(
+    project: takeback.Project, claude: Agent, tree: Path, name: str
+) -> None:
+    """By the id of the checkpoint then."""
+    text = said(claude.prompt(f"tb name {name}"))
+    (tree / "b").unlink()
+    ref = text.splitlines()[-1].split("`")[1].removeprefix("takeback rollback ")
+    assert not ref.startswith("-")
+    project.rollback(ref)
+    assert (tree / "b").exists()
+
+
 def test_a_result_that_comes_later(
     project: takeback.Project, claude: Agent, tree: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -295,6 +365,16 @@ def test_a_prompt_that_overtakes_it(
         time.sleep(0.02)
     assert names(tree) == ["a", "b"]
     assert [turn.status for turn in project.log().turns] == ["running", "done"]
+
+
+def test_a_clock_that_was_set_back_is_no_later_prompt(
+    claude: Agent, tree: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The turn seems to be of the future then, and goes back all the same."""
+    now = time.time_ns
+    monkeypatch.setattr(time, "time_ns", lambda: now() - 3600 * 10**9)
+    assert said(claude.prompt("tb undo")).startswith('Took back "add payment validation"')
+    assert names(tree) == ["a"]
 
 
 def test_a_usual_prompt_loads_nothing_of_it(claude: Agent) -> None:

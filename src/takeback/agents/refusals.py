@@ -62,7 +62,9 @@ class Call(Value):
             return False
         if self.kind == words.SHELL or not self.paths:
             return True
-        return any(_meet(path, other) for path in self.paths for other in changed)
+        # Where case makes no difference, another spelling names the same file.
+        named = [path.lower() for path in self.paths]
+        return any(_meet(path, other.lower()) for path in named for other in changed)
 
 
 def _meet(path: bytes, other: bytes) -> bool:

@@ -42,9 +42,24 @@ def delivery(event: "HookEvent") -> str:
 
 
 def typed(event: "HookEvent") -> str:
-    """What a prompt that is a command of ours asks for; ids may begin anew, times do not."""
-    is_named = event.turn and not event.stamp
-    return part_of(event, event.turn, TYPED) if is_named else delivery(event)
+    """What a prompt that is a command of ours asks for."""
+    if has_own_id(event):
+        return part_of(event, event.turn, TYPED)
+    return f"{delivery(event)} {wording(event)}"
+
+
+def has_own_id(event: "HookEvent") -> bool:
+    """Whether the agent's id names a prompt for good.
+
+    Where there is a time, too, the ids begin anew; and two settings may report two times.
+    """
+    return bool(event.turn and not event.stamp)
+
+
+def wording(event: "HookEvent") -> str:
+    """What is the same in a prompt that is reported twice."""
+    parts = (event.session, event.prompt, event.cwd)
+    return _hash(json_text.dumps(parts).encode())[:_OF_LIKENESS]
 
 
 def likeness(event: "HookEvent") -> str:

@@ -189,7 +189,7 @@ def event_of(data: bytes, context: HookContext) -> "HookEvent":
 
 def parse(data: bytes) -> "Mapping[str, object]":
     """A payload, whatever was sent: what is no JSON object is an empty one."""
-    text = data.decode("utf-8", "replace").strip()
+    text = data.decode("utf-8-sig", "replace").strip()
     try:
         payload = json_text.loads(text)
     except (ValueError, TypeError, RecursionError):
@@ -226,13 +226,12 @@ def _typed(event: "HookEvent", words: "tuple[bytes, ...]", data: bytes) -> "Answ
 
 
 def _is_typing_on(event: "HookEvent", context: HookContext) -> bool:
-    from takeback.errors import TakebackError
     from takeback.upkeep.settings import Settings
 
     try:
         settings = Settings.at(_where(event, context), home=context.home)
         return settings.one("hooks.typed").value is not False
-    except TakebackError:
+    except Exception:  # noqa: BLE001 -- whatever it is, the prompt is not for the model
         return True
 
 

@@ -30,6 +30,8 @@ _MOMENT = 5_000_000_000
 """Nanoseconds within which the same prompt, without an id, is the same event sent twice."""
 _BLINK = 2_000_000_000
 """Nanoseconds within which nobody types a command, reads what came of it, and types it again."""
+_WAIT = 310_000_000_000
+"""Nanoseconds that a command may wait before it is done: it was typed so long before."""
 _SAFELY = FailingAs(TakebackError, "it could not be recorded")
 _BEGINS = (kinds.SESSION_STARTS, kinds.PROMPT, kinds.GOES_ON, kinds.BEFORE_TOOL)
 """What a session that ended goes on with; all else only matters if something is still open."""
@@ -52,6 +54,7 @@ class HookRecorder:
         self._ledger = project.workspace.ledger
         self._recorder = project.recorder()
         self._guard = Guarding(project.workspace, user_home)
+        self._user_home = user_home
         self.refusal: Refusal | None = None
         """Why the call that the last event announces is not to be made."""
 
@@ -116,7 +119,7 @@ class HookRecorder:
         if event.can_be_refused():
             from takeback.agents import refusals
 
-            kind, paths = tools.claim_of(event.tool, event.given, event.tool_kind)
+            kind, paths = self._claim(event, event.tool_kind)
             cwd = os.fsencode(event.cwd) if event.cwd else None
             call = refusals.Call(kind, self._recorder.named(paths, cwd), event.subagent)
             id = self._turn_of(session, event)
@@ -188,7 +191,8 @@ class HookRecorder:
         """Record what a prompt says of the turns before it, without beginning one."""
         with _SAFELY, self._recorder.together():
             newest = self._ledger.turns.newest_beginning(session)
-            if newest is not None and newest.started > event.received:
+            # What seems to have begun longer after it than it can wait shows a clock set back.
+            if newest is not None and 0 < newest.started - event.received < _WAIT:
                 raise NothingToTakeBackError("a later prompt began before this could be done")
             self._recorder.end_interrupted(but=session)
             over = self._end_before(session, event, newest)
@@ -199,17 +203,16 @@ class HookRecorder:
     def typed_request(self, event: "HookEvent") -> str:
         """The request of a prompt that is a command of ours.
 
-        One without an id that was sent twice has that of the restore that the first one made.
+        One without an id of its own that was sent twice has that of the restore that was made.
         """
         newest = self._ledger.stack.between(0, 1 << 62, 1)
         made = self._ledger.event(newest[0].event) if newest else None
-        if made is None or event.turn or event.stamp:
+        if made is None or requests.has_own_id(event):
             return requests.typed(event)
         request = made.request or ""
-        is_like = request.startswith("hook ") and request.endswith(" " + requests.likeness(event))
-        return (
-            request if is_like and abs(made.at - event.received) < _BLINK else requests.typed(event)
-        )
+        is_like = request.startswith("hook ") and request.endswith(" " + requests.wording(event))
+        is_same = is_like and -_WAIT < event.received - made.at < _BLINK
+        return request if is_same else requests.typed(event)
 
     def _goes_on(self, session: str, event: "HookEvent") -> None:
         """What ran in the background is done; what the agent does now belongs to its turn."""
@@ -324,7 +327,7 @@ class HookRecorder:
         decision: "Decision | None" = None,
     ) -> str:
         own_kind = words.READ if tools.acts_for_us(event.tool) else event.tool_kind
-        kind, paths = tools.claim_of(event.tool, event.given, own_kind)
+        kind, paths = self._claim(event, own_kind)
         return self._recorder.start_step(
             self._turn_of(session, event) or self._begin_unseen(session, event),
             event.tool,
@@ -344,6 +347,10 @@ class HookRecorder:
             captures=decision is not None and decision.verdict.captures,
             request=_request(event, event.call, requests.BEFORE),
         )
+
+    def _claim(self, event: "HookEvent", kind: str) -> "tuple[str, tuple[bytes, ...]]":
+        kind, paths = tools.claim_of(event.tool, event.given, kind)
+        return kind, tools.spelled_out(paths, self._user_home)
 
     def _asks(self, session: str, event: "HookEvent") -> None:
         """Where the call has no id, only what the tool is to do says which one a dialog is about.

@@ -158,10 +158,7 @@ def _edit(form: "Form", path: bytes, wanted: object) -> FileEdit:
         raise _left_as_it_is(file, form, problem) from None
     if not form.is_complete(text, wanted):
         raise TakebackError(f"`{file.shown}` was left as it is: the hooks do not fit into it")
-    edit = FileEdit(file, text.encode())
-    if edit.changes:
-        settings_file.require_writable(file)
-    return edit
+    return FileEdit(file, text.encode())
 
 
 def command_lines(agent: "Agent", scope: str, home: bytes) -> "tuple[str, str]":
@@ -178,8 +175,16 @@ def command_lines(agent: "Agent", scope: str, home: bytes) -> "tuple[str, str]":
     return usual, usual
 
 
+def require_writable(made: Installation) -> None:
+    """An error, before anything is done, for settings that somebody protected."""
+    for edit in made.edits:
+        if edit.changes:
+            settings_file.require_writable(edit.file)
+
+
 def install(made: Installation, home: bytes) -> "bytes | None":
     """Write it; the path of the backup, None if there was nothing to keep."""
+    require_writable(made)
     known = read(home)
     with FailingAs(TakebackError, "nothing was installed"):
         write_script(home, made.script)
@@ -334,9 +339,10 @@ def _left_as_it_is(file: "SettingsFile", form: "Form", problem: RefusedError) ->
     """What is wrong with the text of a file, with its name and what to do."""
     said = f"`{file.shown}` was left as it is: "
     if isinstance(problem, NotValidError):
+        also = "; comments and commas before `}` are not JSON" if form.language == "JSON" else ""
         return RefusedError(
             f"{said}it is not valid {form.language}: {problem}",
-            hint="fix it and try again; agents cannot read such a file either",
+            hint=f"fix it and try again{also}",
         )
     return RefusedError(f"{said}{problem}", hint=problem.actions or "fix it and try again")
 

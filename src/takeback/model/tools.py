@@ -179,6 +179,19 @@ def claim_of(
     return kind, paths
 
 
+def spelled_out(paths: "Iterable[bytes]", user_home: bytes) -> "tuple[bytes, ...]":
+    """The paths as given, and what some agents make of a `~/` or an `@` at the beginning."""
+    found: dict[bytes, None] = {}
+    for path in paths:
+        found[path] = None
+        meant = path.removeprefix(b"@")
+        if meant.startswith(b"~/") and user_home:
+            meant = user_home + meant[1:]
+        if meant:
+            found[meant] = None
+    return tuple(found)
+
+
 def named_paths(tool: str, given: "Mapping[str, object]") -> "tuple[bytes, ...]":
     """The paths that a call's input names, as given, each once; none for shells and agents."""
     return _named(kind_of(tool), given)[0]

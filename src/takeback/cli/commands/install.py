@@ -363,6 +363,7 @@ def _install(agent: "Agent", scope: str, given: "Arguments", screen: "Screen") -
 
     home = environment.default_home()
     made = _planned(agent, scope, given)
+    install.require_writable(made)
     if not made.script:
         _require_in_path()
     screen.progress(TRYING_HOOKS, 0, 0)

@@ -125,12 +125,18 @@ def _show(found: "tuple[RecordedSession, ...]", screen: "Screen", now: float) ->
                 f"{left}  {layout.pad(layout.cut(called, title, marks.cut), title)}  {right}"
             )
         if session.now is not None:
-            line = _doing(session.now, screen, now)
-            screen.say(screen.style(f"          {layout.cut(line, room - 10, marks.cut)}", "dim"))
+            line = _doing(session.now, screen, now, room - 10)
+            screen.say(screen.style(f"          {line}", "dim"))
 
 
-def _doing(running: "RunningSession", screen: "Screen", now: float) -> str:
+def _doing(running: "RunningSession", screen: "Screen", now: float, room: int) -> str:
     """What an agent does: since when, for which prompt, with which tool."""
-    tool = safe_content(running.tool.encode())
-    doing = f": {tool} {screen.title(running.doing)}".rstrip() if tool else ""
-    return f'{turn_text.age(running.since, now)} on "{screen.title(running.label)}"{doing}'
+    mark, age = layout.marks(screen).cut, turn_text.age(running.since, now)
+    tool, label = safe_content(running.tool.encode()), screen.title(running.label)
+    doing = f"{tool} {screen.title(running.doing)}".rstrip() if tool else ""
+    left = room - layout.columns(age) - len(' on ""')
+    if doing:
+        least = min(layout.columns(label), left // 2)
+        doing = f": {layout.cut(doing, left - least - 2, mark)}"
+    label = layout.cut(label, left - layout.columns(doing), mark)
+    return f'{age} on "{label}"{doing}'

@@ -169,5 +169,5 @@ def _tell_file(made: "Removal", screen: "Screen") -> None:
         screen.say(f"  removed {hooks} from {shown}; the rest is unchanged")
     if made.is_kept:
         screen.note(f"you changed that file since; a copy is kept: {backup}")
-    elif made.data is not None and not made.is_exact and made.backup:
+    elif made.data is not None and not made.is_exact and os.path.exists(made.backup):
         screen.note(f"the backup from before the install is kept: {backup}")

@@ -6,13 +6,14 @@
 import os
 import time
 
-from takeback.agents import typed
+from takeback.agents import requests, typed
 from takeback.cli import app
 from takeback.cli import screen as layout
 from takeback.cli.restore_flow import Contents
 from takeback.cli.screen import Screen, safe_line
 from takeback.cli.text import action_text, now_text, reason_text, show_text, turn_text
 from takeback.cli.text.restores import plan_text
+from takeback.disk.failures import FailingAs
 from takeback.errors import BusyError, NothingToTakeBackError, TakebackError, UsageError
 from takeback.hooks import hook
 from takeback.hooks.hook_recorder import HookRecorder
@@ -37,6 +38,7 @@ _MOST_PATHS = 8
 _MOST_TURNS = 8
 _MOST_LEFT_OUT = 4
 _LONGEST = 60
+_SAFELY = FailingAs(TakebackError, "nothing was changed")
 _HERE = {"takeback redo": "tb redo", "takeback undo": "tb undo"}
 
 
@@ -114,8 +116,14 @@ class _Command:
                 return
 
     def _do(self, project: "Project") -> None:
-        self._begin(project)
         verb = self._typed.verb
+        if verb in (typed.UNDO, typed.REDO) and not requests.has_own_id(self._event):
+            # Without an id, only the log shows that it was done: nobody may write meanwhile.
+            with _SAFELY, project.workspace.held():
+                self._begin(project)
+                self._restore(project, verb)
+            return
+        self._begin(project)
         if verb in (typed.UNDO, typed.REDO):
             self._restore(project, verb)
         elif verb == typed.NAME:
@@ -160,13 +168,14 @@ class _Command:
         """Take back or put back, unless the command line would ask first."""
         session = self._known()
         turns: tuple[str, ...] = ()
+        passed_over = 0
         if project.workspace.ledger.requested(self._request) is None:
             plan = self._plan(project, verb, session)
             why = _why_not(plan)
             if why:
                 self._show(project, plan, why)
                 return
-            turns = plan.turns
+            turns, passed_over = plan.turns, plan.passed_over
         # Of the turn that was planned: meanwhile a new one may have begun.
         if verb == typed.UNDO:
             made = project.undo(
@@ -176,7 +185,11 @@ class _Command:
             made = project.redo(session=session, asker=session, request=self._request)
         contents = Contents(project, self.screen.masker)
         plan_text.report(
-            _for_agent(made), self.screen, contents, was_previewed=False, most=_MOST_PATHS
+            _for_agent(made, passed_over),
+            self.screen,
+            contents,
+            was_previewed=False,
+            most=_MOST_PATHS,
         )
 
     def _plan(self, project: "Project", verb: str, session: str) -> "Plan":
@@ -203,7 +216,9 @@ class _Command:
         self.screen.say(f'Named this state "{named}" ({made.id[:8]})')
         if made.moved:
             self.screen.say(f"the name moved here from checkpoint {made.moved}")
-        call = f"takeback rollback {shell_word(named)}"
+        # A name that is masked here, or looks like an option, is no name on the command line.
+        is_plain = named == made.label and not named.startswith("-")
+        call = f"takeback rollback {shell_word(named if is_plain else made.id[:8])}"
         self.screen.say(f"`{call}` in a terminal brings everything back to it")
 
     def _why(self, project: "Project") -> None:
@@ -269,7 +284,8 @@ def _why_not(plan: "Plan") -> str:
     return ""
 
 
-def _for_agent(made: "Report") -> "Report":
+def _for_agent(made: "Report", passed_over: int) -> "Report":
     """A report whose reader knows which agent it is about, and reverses it there."""
     undo = _HERE.get(made.undo.removesuffix(f" {made.plan.turn[:8]}"), made.undo)
-    return made.replace(plan=made.plan.replace(agent=""), undo=undo)
+    plan = made.plan.replace(agent="", passed_over=passed_over)
+    return made.replace(plan=plan, undo=undo)

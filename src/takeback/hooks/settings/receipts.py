@@ -81,10 +81,20 @@ def keep(home: bytes, receipt: Receipt) -> None:
 def drop(home: bytes, file: str) -> None:
     """Forget what was written into a file."""
     known = read(home)
-    if known.pop(file, None) is not None:
+    dropped = known.pop(file, None)
+    if dropped is not None:
+        _hand_on(dropped, known)
         _write(home, known)
         if not known:
             operations.discard(os.fsencode(command.script_path(home)))
+
+
+def _hand_on(dropped: Receipt, others: "dict[str, Receipt]") -> None:
+    """Let the folders that hold files of others be removed with those."""
+    for other in others.values():
+        shared = [each for each in dropped.folders if other.file.startswith(f"{each}/")]
+        own = [each for each in other.folders if each not in shared]
+        other.folders = (*shared, *own)
 
 
 def _write(home: bytes, receipts: "dict[str, Receipt]") -> None:
