@@ -2,12 +2,15 @@
 
 import pytest
 
-from guarding import judged
+from guarding import class_of, judged
+from takeback.guard.judge import judge
 from takeback.model.beyond.effects import (
     DELETE,
+    DESTRUCTIVE,
     IN_GIT,
     IN_TREE,
     INDEX,
+    INSIDE,
     MODE,
     MOVE,
     NOWHERE,
@@ -19,6 +22,7 @@ from takeback.model.beyond.effects import (
     WHOLE_GIT,
     WORKTREE,
 )  # fmt: skip
+from takeback.model.words import SHELL
 
 PATHS = [
     ("rm a.txt", b"/work-tree/a.txt", DELETE, IN_TREE),
@@ -52,6 +56,21 @@ def test_a_lost_path_is_named(command: str, path: bytes, loss: str, where: str) 
     found = judged(command).targets
     assert (path, loss, where) in [(each.path, each.loss, each.where) for each in found]
     assert all(each.is_known or each.text for each in found)
+
+
+@pytest.mark.parametrize("write", ["echo 2 > {}", "dd if=b of={}", "shred {}", "tee {} < b"])
+def test_a_file_in_memory_is_no_device(write: str) -> None:
+    """A project may lie in `/dev/shm`, as those of this suite do."""
+    shm = b"/dev/shm/work"
+    call = {"command": write.format("a.txt")}
+    found = judge("Bash", call, kind=SHELL, cwd=shm, root=shm, home=b"/home/user")
+    assert found.effect == INSIDE
+
+
+@pytest.mark.parametrize("command", ["echo 2 > /dev/kvm", "dd if=b of=/dev/kvm", "shred /dev/kvm"])
+def test_a_device_is_lost(command: str) -> None:
+    """Whatever else is below `/dev`."""
+    assert class_of(command) == DESTRUCTIVE
 
 
 def test_folders_and_patterns_are_told_apart() -> None:

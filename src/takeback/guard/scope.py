@@ -11,12 +11,18 @@ if TYPE_CHECKING:
 
     from takeback.guard.findings import Flow
 
+MEMORY = "/dev/shm/"  # noqa: S108 (a name, not a file)
 TEMPORARY = ("/tmp", "/var/tmp", "/private/tmp", "/dev/shm")  # noqa: S108 (names, not files)
 DEVICES = frozenset(
     ("/dev/null", "/dev/stdout", "/dev/stderr", "/dev/tty", "/dev/stdin", "/dev/zero")
 )
 MADE = "/tmp/takeback.made"  # noqa: S108 (a name, not a file)
 """Where `mktemp` makes something: a name that nothing else has."""
+
+
+def is_device(path: str) -> bool:
+    """Whether a path is below `/dev`, and no file in the memory that is mounted there."""
+    return path.startswith("/dev/") and not path.startswith(MEMORY)
 
 
 def text_of(path: bytes) -> str:

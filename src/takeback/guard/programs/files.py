@@ -3,6 +3,7 @@
 from takeback.guard.call import parse
 from takeback.guard.findings import FILE, NO_FLOW, NOTHING, TEXT, UNKNOWN, Flow, Word
 from takeback.guard.programs import builtins
+from takeback.guard.scope import is_device, text_of
 from takeback.model.beyond.effects import (
     DELETE,
     DESTRUCTIVE,
@@ -42,7 +43,7 @@ def judge_redirect(call: "Call", word: Word, *, is_append: bool) -> None:
             call.publish("request", host=host, rule="shell.socket")
     elif is_append:
         _append(call, word)
-    elif path.startswith("/dev/"):
+    elif is_device(path):
         target = call.scope.target(word, OVERWRITE)
         call.add(DESTRUCTIVE, "shell.device", "overwrites-device", targets=(target,))
     else:
@@ -61,8 +62,6 @@ def overwrite(call: "Call", words: "Sequence[Word]", rule: str = "") -> Flow:
 
 
 def _is_temporary(call: "Call", target: Target) -> bool:
-    from takeback.guard.scope import text_of
-
     return target.where == OUTSIDE and call.scope.is_temporary(text_of(target.path))
 
 
@@ -106,8 +105,6 @@ def remove(call: "Call") -> Flow:
 
 def _holds_root(call: "Call", target: Target) -> bool:
     """Whether a deletion takes the project's folder with everything in it, `.git` included."""
-    from takeback.guard.scope import text_of
-
     path = text_of(target.path)
     root = call.scope.root
     if not path or not target.is_recursive:
@@ -122,7 +119,7 @@ def _holds_root(call: "Call", target: Target) -> bool:
 def shred(call: "Call") -> Flow:
     options = call.options("-n -s --iterations --size --random-source")
     targets = [call.scope.target(word, TRUNCATE) for word in options.operands]
-    if any(each.path.startswith(b"/dev/") for each in targets):
+    if any(is_device(text_of(each.path)) for each in targets):
         return call.add(DESTRUCTIVE, "shred", "overwrites-device", targets=targets)
     return call.add_targets(targets, "overwrites")
 
@@ -226,7 +223,7 @@ def write_disk(call: "Call") -> Flow:
     if not ends:
         return call.add(READ, "dd", "reads")
     words = [word.replace(value=word.value[3:]) for word in ends]
-    if words[0].value.startswith("/dev/") and words[0].value != "/dev/null":
+    if is_device(words[0].value) and words[0].value != "/dev/null":
         target = call.scope.target(words[0], OVERWRITE)
         return call.add(DESTRUCTIVE, "dd.device", "overwrites-device", targets=(target,))
     if words[0].value == "/dev/null":
@@ -236,7 +233,7 @@ def write_disk(call: "Call") -> Flow:
 
 def tee(call: "Call") -> Flow:
     options = call.options("--output-error")
-    words = [word for word in options.operands if not word.value.startswith("/dev/")]
+    words = [word for word in options.operands if not is_device(word.value)]
     written: list[tuple[Word, bool]] = []
     for word in options.operands:
         if word.value.startswith("/dev/sd"):
