@@ -2,9 +2,10 @@
 
 Test folders are made in `/dev/shm` where that is safe: thousands of small trees with fsync are
 faster in memory than on a disk. Safe means that it holds at most half of the memory, so that a test
-which fills it gets ENOSPC. Where it may take everything, such a test would have the kernel kill
-other people's processes instead, and the usual temporary folder is used. `pytest --basetemp=DIR`
-puts them elsewhere, which is the way to try a certain file system.
+which fills it gets ENOSPC, or that so much memory is free that no run fills it (a whole one holds
+100 MB at a time). Elsewhere such a test would have the kernel kill other people's processes, so the
+usual temporary folder is used. `pytest --basetemp=DIR` puts them elsewhere, which is the way to try
+a certain file system.
 
 With `CI` set, hypothesis tries the same examples in each run and remembers none, so that a run
 depends on nothing but the commit. At home it looks for new ones.
@@ -24,6 +25,7 @@ from takeback.disk import operations, programs
 
 MEMORY = Path("/dev/shm")
 ROOM_NEEDED = 1 << 30
+ROOM_FOR_ANYTHING = 8 << 30
 
 hypothesis.settings.register_profile("home", deadline=None)
 hypothesis.settings.register_profile("ci", deadline=None, derandomize=True, database=None)
@@ -45,7 +47,17 @@ def is_safe_memory(folder: Path) -> bool:
     room = os.statvfs(folder)
     memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     is_bounded = room.f_blocks * room.f_frsize <= memory // 2
-    return is_bounded and room.f_bavail * room.f_frsize >= ROOM_NEEDED
+    free = min(room.f_bavail * room.f_frsize, _free_memory())
+    return free >= (ROOM_NEEDED if is_bounded else ROOM_FOR_ANYTHING)
+
+
+def _free_memory() -> int:
+    """What programs can still take without swapping."""
+    for line in Path("/proc/meminfo").read_text().splitlines():
+        name, size, *_ = line.split()
+        if name == "MemAvailable:":
+            return int(size) << 10
+    return 0
 
 
 @pytest.fixture
