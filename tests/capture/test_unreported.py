@@ -80,7 +80,7 @@ def test_the_doctor_says_it(name: str, tree: Path, home: Path) -> None:
         assert (turn.agent, turn.unreported) == (name, True)
     agent = find_agent(name)
     assert agent is not None
-    said = f"{agent.title} reported no tool in a conversation that changed 1 path"
+    said = f"{agent.title} reported no tool while 1 path changed"
     assert f"{said} (turn `{turn.id[:8]}`): its hooks for tools may not fire" in found()
     fix = name if agent.folder else "claude-code"
     assert f"`takeback install {fix}` renews them" in found()

@@ -63,7 +63,7 @@ def test_a_file_in_memory_is_no_device(write: str) -> None:
     """A project may lie in `/dev/shm`, as those of this suite do."""
     shm = b"/dev/shm/work"
     call = {"command": write.format("a.txt")}
-    found = judge("Bash", call, kind=SHELL, cwd=shm, root=shm, home=b"/home/user")
+    found = judge("Bash", call, kind=SHELL, cwd=shm, root=shm, home=b"/Users/user")
     assert found.effect == INSIDE
 
 

@@ -247,8 +247,7 @@ _FOUND = {
         " (`{file}`)"
     ),
     "tools-unreported": (
-        "{title} reported no tool in a conversation that changed {counted} (turn `{turn}`): its"
-        " hooks for tools may not fire"
+        "{title} reported no tool while {counted} changed (turn `{turn}`): its hooks may not fire"
     ),
     "hooks-missing": "hooks are missing for {listed} (`{file}`)",
 }
