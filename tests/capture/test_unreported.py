@@ -81,7 +81,7 @@ def test_the_doctor_says_it(name: str, tree: Path, home: Path) -> None:
     agent = find_agent(name)
     assert agent is not None
     said = f"{agent.title} reported no tool while 1 path changed"
-    assert f"{said} (turn `{turn.id[:8]}`): its hooks for tools may not fire" in found()
+    assert f"{said} (turn `{turn.id[:8]}`): its hooks may not fire" in found()
     fix = name if agent.folder else "claude-code"
     assert f"`takeback install {fix}` renews them" in found()
     tell("UserPromptSubmit", 3, prompt="again")
