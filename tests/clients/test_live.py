@@ -8,7 +8,7 @@ import pytest
 import oracle
 from clients.model import Request, Until
 from clients.place import Place
-from clients.real import CLIENTS, Client, Cline, Goose
+from clients.real import CLIENTS, ClaudeCode, Client, Cline, Goose
 from takeback.agents import refusals as known
 
 REFUSING = [kind for kind in CLIENTS if known.told(kind.NAME) == known.REFUSED]
@@ -91,6 +91,28 @@ def test_a_live_rollback_refuses_the_next_call(kind: type[Client], place: Place)
     assert (tree / "later.txt").read_text() == "later\n"
     assert times_read(place, prompt, "a wrong turning") == 1
     assert place.told("sessions")["sessions"][0]["status"] != "running"
+
+
+def test_calls_of_one_answer_are_refused_together(place: Place) -> None:
+    """Claude Code's model made both before it could read why the first one is refused."""
+    client, tree, gate = ClaudeCode(place), place.tree, threading.Event()
+    client.install()
+    made = tree / "made.txt"
+    prompt = place.model.plays(
+        "work on it",
+        client.create(made, "made by the agent\n"),
+        [Until(gate), client.shell("echo one > made.txt"), client.shell("echo two >> made.txt")],
+        client.shell("echo later > later.txt"),
+    )
+    running = client.start(prompt)
+    place.model.wait_for(prompt, 1)
+    place.takeback("rollback", f"{place.turns()[-1]['id']}-", "--yes", "--because", "too early")
+    gate.set()
+    place.model.wait_for(prompt, 2)
+    assert not made.exists()
+    running.over()
+    assert not made.exists()
+    assert (tree / "later.txt").read_text() == "later\n"
 
 
 @pytest.mark.parametrize("kind", PAUSING)
