@@ -33,11 +33,13 @@ class Running:
     def over(self, code: int | None = 0) -> str:
         """Wait for the end; what it printed. With no code, it may end as it likes."""
         try:
-            out, trouble = self._process.communicate(timeout=PATIENCE)
+            out, trouble = self._process.communicate(timeout=self._client.LONGEST)
         except subprocess.TimeoutExpired:
-            self._process.kill()
-            out, trouble = self._process.communicate()
-            raise AssertionError(f"it does not end: {out}\n{trouble}") from None
+            was_done = self._client.STAYS and self._client.place.turns()[-1]["status"] == "done"
+            self._process.send_signal(signal.SIGINT if was_done else signal.SIGKILL)
+            out, trouble = self._process.communicate(timeout=PATIENCE)
+            assert was_done, f"it does not end: {out}\n{trouble}"
+            code = None
         ended = self._process.returncode
         assert code is None or ended == code, (ended, out, trouble)
         self._client.heard(out)
@@ -69,6 +71,10 @@ class Client(ABC):
     """Whether its conversation has calls that were made at once as one answer of the model."""
     MARK_IN_GIT = ""
     """How paths in the user's `.git` begin that it writes itself; not ours to take back."""
+    STAYS = False
+    """Whether its process may stay when its turn is over, by a fault of its own."""
+    LONGEST = PATIENCE
+    """Seconds that a prompt may take."""
     HEALTHY = "last event in this project"
     """What `doctor` says about its hooks when they work."""
 

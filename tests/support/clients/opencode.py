@@ -22,6 +22,9 @@ class OpenCode(Client):
     PLUGIN_PACKAGE = "@opencode-ai/plugin"
     SETTINGS = "opencode.json"
     PREFIX = "OPENCODE"
+    STAYS = True
+    """`opencode run` sometimes does not end (its issues 17516, 38723); Ctrl-C ends it."""
+    LONGEST = 90
 
     def configure(self) -> None:
         """A provider of our own, no questions, no calls to anywhere."""
