@@ -79,7 +79,7 @@ def test_a_live_rollback_refuses_the_next_call(kind: type[Client], place: Place)
     plan = place.told("rollback", f"{turn}-", "--dry-run")
     assert [(each["agent"], each["told"]) for each in plan["running"]] == [(client.NAME, "refused")]
     place.takeback("rollback", f"{turn}-", "--yes", "--because", "a wrong turning")
-    its_own = [os.fsencode(client.MARK_IN_GIT.rstrip("/"))] if client.MARK_IN_GIT else []
+    its_own = [os.fsencode(mark.rstrip("/")) for mark in client.MARKS_IN_GIT]
     assert oracle.differences(before, oracle.picture(tree), its_own) == []
     gate.set()
 

@@ -69,7 +69,7 @@ class Client(ABC):
     """What stands in the conversation after Esc."""
     AT_ONCE = True
     """Whether its conversation has calls that were made at once as one answer of the model."""
-    MARK_IN_GIT = ""
+    MARKS_IN_GIT: tuple[str, ...] = ()
     """How paths in the user's `.git` begin that it writes itself; not ours to take back."""
     STAYS = False
     """Whether its process may stay when its turn is over, by a fault of its own."""

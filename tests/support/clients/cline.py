@@ -13,7 +13,7 @@ class Cline(Client):
 
     NAME = "cline"
     FOLDER = ".cline"
-    MARK_IN_GIT = ".git/"  # checkpoints of its own: objects and a ref
+    MARKS_IN_GIT = (".git/",)  # checkpoints of its own: objects and a ref
     PACKAGE = Npm("cline", "3.0.65", "@cline/cli-linux-x64/bin/cline")
 
     def configure(self) -> None:

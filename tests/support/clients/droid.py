@@ -13,7 +13,7 @@ class Droid(Client):
 
     NAME = "droid"
     FOLDER = ".factory"
-    MARK_IN_GIT = ".git/.factory-scm-trigger"
+    MARKS_IN_GIT = (".git/.factory-scm-trigger",)
     PACKAGE = Npm("@factory/cli-linux-x64", "0.225.2", "@factory/cli-linux-x64/bin/droid")
 
     def configure(self) -> None:

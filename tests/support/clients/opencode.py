@@ -16,7 +16,7 @@ class OpenCode(Client):
 
     NAME = "opencode"
     FOLDER = ".config/opencode"
-    MARK_IN_GIT = ".git/opencode"
+    MARKS_IN_GIT = (".git/opencode",)
     INTERRUPTED = "MessageAbortedError"
     PACKAGE = Npm("opencode-ai", "1.18.33", "opencode-linux-*/bin/opencode")
     PLUGIN_PACKAGE = "@opencode-ai/plugin"
@@ -112,7 +112,7 @@ class Kilo(OpenCode):
 
     NAME = "kilo"
     FOLDER = ".config/kilo"
-    MARK_IN_GIT = ".git/kilo"
+    MARKS_IN_GIT = (".git/kilo", ".git/refs/kilo")
     PACKAGE = Npm("@kilocode/cli-linux-x64", "7.7.9", "@kilocode/cli-linux-x64/bin/kilo")
     PLUGIN_PACKAGE = "@kilocode/plugin"
     SETTINGS = "kilo.json"
@@ -122,6 +122,14 @@ class Kilo(OpenCode):
         """Headless, it approves nothing by itself."""
         super().configure()
         self.more = ["--auto"]
+
+    def heard(self, out: str) -> None:
+        """It ends before its own git, which has a ref of its own in the user's `.git` meanwhile."""
+        super().heard(out)
+        ref = self.place.tree / ".git/refs/kilo/materialize"
+        for _ in range(50):
+            if ref.exists():
+                time.sleep(0.2)
 
     def screen_words(self, prompt: str) -> list[str]:
         """A terminal knows no `--auto`."""

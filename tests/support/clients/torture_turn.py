@@ -48,8 +48,8 @@ def require_exact_ways_back(
     """The turn did everything; undo, redo and undo again are exact, with the user's edits."""
     place, tree = client.place, client.place.tree
     after = oracle.picture(tree)
-    mark = os.fsencode(client.MARK_IN_GIT)
-    marks = {path: what for path, what in after.items() if mark and path.startswith(mark)}
+    begin = tuple(map(os.fsencode, client.MARKS_IN_GIT))
+    marks = {path: what for path, what in after.items() if path.startswith(begin)}
     if marks:
         before, users = {**before, **marks}, Git(tree)
     assert_every_row_did_something(before, after, client.cannot_play)
