@@ -16,7 +16,7 @@ class OpenCode(Client):
 
     NAME = "opencode"
     FOLDER = ".config/opencode"
-    MARKS_IN_GIT = (".git/opencode",)
+    MARKS_IN_GIT: tuple[str, ...] = (".git/opencode",)
     INTERRUPTED = "MessageAbortedError"
     PACKAGE = Npm("opencode-ai", "1.18.33", "opencode-linux-*/bin/opencode")
     PLUGIN_PACKAGE = "@opencode-ai/plugin"
@@ -24,7 +24,7 @@ class OpenCode(Client):
     PREFIX = "OPENCODE"
     STAYS = True
     """`opencode run` sometimes does not end (its issues 17516, 38723); Ctrl-C ends it."""
-    LONGEST = 90
+    LONGEST = 60
 
     def configure(self) -> None:
         """A provider of our own, no questions, no calls to anywhere."""
@@ -127,9 +127,9 @@ class Kilo(OpenCode):
         """It ends before its own git, which has a ref of its own in the user's `.git` meanwhile."""
         super().heard(out)
         ref = self.place.tree / ".git/refs/kilo/materialize"
-        for _ in range(50):
-            if ref.exists():
-                time.sleep(0.2)
+        end = time.monotonic() + 60
+        while ref.exists() and time.monotonic() < end:
+            time.sleep(0.2)
 
     def screen_words(self, prompt: str) -> list[str]:
         """A terminal knows no `--auto`."""
