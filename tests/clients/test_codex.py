@@ -3,6 +3,7 @@
 import json
 import threading
 import time
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -42,6 +43,17 @@ class Team:
 
         return Then(make)
 
+    def stop(self, tree: Path) -> Action:
+        """Stop it, once its command has removed `b.txt`."""
+
+        def make(request: Request) -> Use:
+            wait_until("it works", lambda: not (tree / "b.txt").exists())
+            if self.newer:
+                return Use("collaboration__interrupt_agent", {"target": "helper"})
+            return Use("multi_agent_v1__close_agent", {"target": spawned(request)})
+
+        return Then(make)
+
     def wait(self) -> Action:
         """Wait for the one that was begun last."""
 
@@ -58,10 +70,10 @@ class Team:
 
 
 def spawned(request: Request) -> str:
-    """The id of the sub-agent, as the call that began it said it."""
+    """The id of the sub-agent, as the call that began it said it; empty when titles are made."""
     answers = [item["output"] for item in request.body["input"] if "output" in item]
-    (id,) = [json.loads(answer)["agent_id"] for answer in answers if '"agent_id"' in answer]
-    return str(id)
+    ids = [json.loads(answer)["agent_id"] for answer in answers if '"agent_id"' in answer]
+    return ids[0] if ids else ""
 
 
 def changes(turn: dict[str, Any]) -> dict[str, str]:
@@ -75,7 +87,7 @@ def over(place: Place) -> list[str]:
 
 
 @WAYS
-def test_what_a_subagent_does_is_in_the_turn(newer: bool, place: Place) -> None:  # noqa: FBT001
+def test_what_a_subagent_does_is_in_the_turn(newer: bool, place: Place) -> None:
     """Its edits and commands are of the turn that waits for it; what the user does is not."""
     team, tree, model = Team(place, newer=newer), place.tree, place.model
     gate = threading.Event()
@@ -100,7 +112,7 @@ def test_what_a_subagent_does_is_in_the_turn(newer: bool, place: Place) -> None:
 
 
 @WAYS
-def test_it_goes_on_behind_the_stop(newer: bool, place: Place) -> None:  # noqa: FBT001
+def test_it_goes_on_behind_the_stop(newer: bool, place: Place) -> None:
     """What it does after the stop, and after the next prompt, is of the turn that sent it."""
     team, tree, model = Team(place, newer=newer), place.tree, place.model
     gate, go = threading.Event(), place.scratch / "go"
@@ -137,7 +149,40 @@ def test_it_goes_on_behind_the_stop(newer: bool, place: Place) -> None:  # noqa:
 
 
 @WAYS
-def test_it_is_given_another_job(newer: bool, place: Place) -> None:  # noqa: FBT001
+@pytest.mark.parametrize("stopped", [False, True], ids=["yields", "stopped"])
+def test_its_command_reports_no_end(newer: bool, stopped: bool, place: Place) -> None:
+    """What it does until the next prompt is of the turn, and then the user's is the user's."""
+    team, tree, model = Team(place, newer=newer), place.tree, place.model
+    slow = f"rm b.txt; until [ -e {place.scratch}/go ]; do sleep 0.05; done; echo late > late.txt"
+    given = {"cmd": slow} if stopped else {"cmd": slow, "yield_time_ms": 250}
+    model.plays("the job", Use("exec_command", given))
+    wait = team.stop(tree) if stopped else team.wait()
+    model.plays("send somebody", team.send("the job"), wait, Say("It is done."))
+    model.plays("and this", team.client.create(tree / "mine.txt", "mine\n"))
+    before = oracle.picture(tree)
+    screen = team.client.sit_down("send somebody")
+    try:
+        wait_until("the turn is over", lambda: over(place) == ["done"])
+        (place.scratch / "go").touch()
+        if not stopped:
+            wait_until("it wrote", (tree / "late.txt").exists)
+        screen.type("and this")
+        wait_until("the turn is over", lambda: over(place) == ["done"] * 2)
+        (tree / "sub/folder/x").write_text("by hand\n")
+    finally:
+        screen.close()
+    first, second = place.turns()
+    late = {} if stopped else {"late.txt": "shell"}
+    assert changes(first) == {"b.txt": "shell", **late}
+    assert changes(second) == {"mine.txt": "named"}
+    place.takeback("undo")
+    place.takeback("undo", "--yes")
+    assert oracle.differences(before, oracle.picture(tree), [b"sub/folder/x"]) == []
+    assert (tree / "sub/folder/x").read_text() == "by hand\n"
+
+
+@WAYS
+def test_it_is_given_another_job(newer: bool, place: Place) -> None:
     """What a sub-agent does when it is called again is of the prompt that called it."""
     team, tree, model = Team(place, newer=newer), place.tree, place.model
     model.plays("the job", team.client.shell("rm b.txt"))
@@ -162,7 +207,7 @@ def test_it_is_given_another_job(newer: bool, place: Place) -> None:  # noqa: FB
 
 
 @WAYS
-def test_a_subagent_cannot_type(newer: bool, place: Place) -> None:  # noqa: FBT001
+def test_a_subagent_cannot_type(newer: bool, place: Place) -> None:
     """A sub-agent is asked for `tb undo` by the model: that is a prompt like any other."""
     team, tree, model = Team(place, newer=newer), place.tree, place.model
     model.plays("tb undo", Say("No."))

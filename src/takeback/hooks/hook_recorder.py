@@ -436,6 +436,11 @@ class HookRecorder:
         task = self._task_of(event)
         if task is not None:
             self._recorder.refuse_waiting(inside=task)
+            if not event.agent.reports_background_ends:
+                # As with the turn: what they do until the next prompt is theirs.
+                for step in self._ledger.steps.open_inside(self._ledger.steps.get(task)):
+                    if step.kind == words.SHELL:
+                        self._recorder.detach_step(step.id)
         self._end(task, words.DONE, requests.delivery(event))
 
     def _end(

@@ -6,7 +6,8 @@ no end at all, and neither does Esc, after which the command goes on; `Stop` com
 A sub-agent never holds up the one that spawned it. Its events have the session of the conversation
 that it is of, but a `turn_id`, a rollout and an `agent_id` of its own. Of its two ways to have them
 (`multi_agent`, and `multi_agent_v2`, which is off), the older reports the prompt of a sub-agent and
-its id with the end of the call; the newer neither, but a name, which stands in the rollout, too.
+its id with the end of the call; the newer neither, but a name, which stands in the rollout, too. A
+sub-agent that another one stops, or that fails, does not report that.
 
 Its conversation is a rollout, one line after the other; each turn has an id, and most lines have
 it. Going back there begins a new file for the same conversation. It begins with `history_base`: the
@@ -17,6 +18,7 @@ id at the end of another file's name, and up to where that one counts. Older ver
 import os
 import time
 
+from takeback.agents import agent as kinds
 from takeback.agents import transcripts
 from takeback.agents.agent import (
     ABOVE,
@@ -70,7 +72,10 @@ _TOOLS = {
     **dict.fromkeys((f"{space}{name}" for space in _SPACES for name in _TALKS), words.READ),
     **dict.fromkeys(_SPAWNS, words.AGENT),
 }
+_STOPS = ("multi_agent_v1close_agent", "collaborationinterrupt_agent")
+"""Tools that stop a sub-agent, which reports no end of its own then."""
 _NAME = b'"agent_path":"'
+_ROOT = "/root"
 _EXIT_CODE = "Exit code: "
 _BEGINS = ("task_started", "turn_started", "turn_context")
 _ENDS = ("task_complete", "turn_complete")
@@ -93,7 +98,10 @@ class Codex(ClaudeFormat):
     title = "Codex"
     proven = "0.166.0"
     seen = ("prompts", "edits", "shell", "sub-agents", "permission dialogs", "Esc", "Esc Esc")
-    not_seen = ("when a command began that asked first", "commands that run on after Esc")
+    not_seen = (
+        "when a command began that asked first", "commands that run on after Esc",
+        "when a sub-agent failed",
+    )  # fmt: skip
     kinds = KINDS
     tools = _TOOLS
     folder = ".codex"
@@ -136,6 +144,8 @@ class Codex(ClaudeFormat):
             said = transcripts.read(event.output.encode("utf-8", "replace")) or {}
             event.task = text(said, "agent_id", "task_name")
             event.background = bool(event.task)
+        elif event.name == "PostToolUse" and event.tool in _STOPS:
+            event.kind, event.subagent = kinds.SUBAGENT_STOPS, _stopped(event)
         return event
 
     def can_ask(self, event: "HookEvent") -> bool:
@@ -178,6 +188,13 @@ class Codex(ClaudeFormat):
         own = {"turn_id": "trial", "model": "trial"}
         rollout = f"{trial.home}/rollout-trial.jsonl"
         return {**super().trial(kind, trial), **own, "transcript_path": rollout}
+
+
+def _stopped(event: "HookEvent") -> str:
+    """The sub-agent that a call stopped: its id, or its name below who called."""
+    target = text(event.given, "target")
+    is_name = event.tool == _STOPS[1] and not target.startswith("/")
+    return f"{event.subagent or _ROOT}/{target}" if is_name else target
 
 
 def _trusted_hash(event: str, group: "Any") -> str:  # noqa: ANN401 -- JSON
