@@ -144,7 +144,8 @@ def test_nothing_is_left_for_later() -> None:
 
 def test_no_file_knows_this_machine() -> None:
     """No committed file names a folder of the machine it was written on."""
-    assert found_in_committed(r"(?<![\w.$}/-])/(?:home|root|work)/\w+") == []
+    named = r"/root/helper\b"  # what Codex calls a sub-agent
+    assert found_in_committed(rf"(?<![\w.$}}/-])(?!{named})/(?:home|root|work)/\w+") == []
 
 
 def test_one_module_starts_programs() -> None:

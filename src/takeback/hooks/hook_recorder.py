@@ -178,9 +178,16 @@ class HookRecorder:
             interrupted = None  # of an earlier turn: not every record says where turns begin
         if not event.agent.reports_background_ends:
             for step in self._ledger.steps.in_background(session, words.SHELL):
-                self._recorder.end_step(step, words.DONE)
+                if not self._is_of_running(step):
+                    self._recorder.end_step(step, words.DONE)
         self._refuse_waiting(session, event)
         return interrupted
+
+    def _is_of_running(self, step: str) -> bool:
+        """Whether a step is that of a sub-agent that goes on, which no prompt ends."""
+        parent = self._ledger.steps.get(step).parent
+        above = self._ledger.steps.numbered(parent) if parent is not None else None
+        return above is not None and above.closed is None
 
     def known_session(self, event: "HookEvent") -> str:
         """The id of the session that an event is from; empty if nothing was recorded of it."""
@@ -276,6 +283,13 @@ class HookRecorder:
         known = self._ledger.requested(request) if event.turn else None
         if known is not None and known.payload:
             return str(known.payload["turn"])
+        task = self._task_of(event) if event.subagent else None
+        step = self._ledger.steps.get(task) if task is not None else None
+        if step is not None and step.closed is None:
+            # One that is started again works for whoever did that.
+            sent = self._ledger.turns.numbered(step.turn)
+            if sent is not None:
+                return sent.id
         number = self._ledger.sessions.get(session).number
         newest = self._ledger.turns.newest_of(number)
         return newest.id if newest is not None else None
@@ -422,6 +436,11 @@ class HookRecorder:
         task = self._task_of(event)
         if task is not None:
             self._recorder.refuse_waiting(inside=task)
+            if not event.agent.reports_background_ends:
+                # As with the turn: what they do until the next prompt is theirs.
+                for step in self._ledger.steps.open_inside(self._ledger.steps.get(task)):
+                    if step.kind == words.SHELL:
+                        self._recorder.detach_step(step.id)
         self._end(task, words.DONE, requests.delivery(event))
 
     def _end(

@@ -141,6 +141,9 @@ class Responses(Wire):
             if kind == "message":
                 role = {"assistant": "model"}.get(item["role"], item["role"])
                 found.append((role, _texts(item.get("content", []))))
+            elif kind == "agent_message":  # from another agent of Codex
+                parts = item.get("content", [])
+                found.append(("user", [str(part[part["type"]]) for part in parts[1:]]))
             else:
                 found.append(("tool" if kind.endswith("_output") else "model", []))
         return found

@@ -3,6 +3,12 @@
 Recorded from 0.166.0: a command that fails reports its end like any other; one that yields reports
 no end at all, and neither does Esc, after which the command goes on; `Stop` comes while it runs.
 
+A sub-agent never holds up the one that spawned it. Its events have the session of the conversation
+that it is of, but a `turn_id`, a rollout and an `agent_id` of its own. Of its two ways to have them
+(`multi_agent`, and `multi_agent_v2`, which is off), the older reports the prompt of a sub-agent and
+its id with the end of the call; the newer neither, but a name, which stands in the rollout, too. A
+sub-agent that another one stops, or that fails, does not report that.
+
 Its conversation is a rollout, one line after the other; each turn has an id, and most lines have
 it. Going back there begins a new file for the same conversation. It begins with `history_base`: the
 id at the end of another file's name, and up to where that one counts. Older versions wrote
@@ -12,6 +18,7 @@ id at the end of another file's name, and up to where that one counts. Older ver
 import os
 import time
 
+from takeback.agents import agent as kinds
 from takeback.agents import transcripts
 from takeback.agents.agent import (
     ABOVE,
@@ -34,6 +41,7 @@ from takeback.agents.agent import (
 from takeback.agents.dialects import claude_format
 from takeback.agents.dialects.claude_format import ClaudeFormat
 from takeback.agents.transcripts import inner
+from takeback.model import words
 from takeback.model.text import json_text
 
 TYPE_CHECKING = False
@@ -52,6 +60,22 @@ KINDS = {name: claude_format.KINDS[name] for name in (
 )}  # fmt: skip
 _EVENTS = (*KINDS, "PreCompact", "PostCompact", "SubagentStart")
 _ROLLOUT = "/rollout-"
+_SPACES = ("multi_agent_v1", "collaboration")
+"""What stands before the names of tools for sub-agents, of the older way and the newer."""
+_TALKS = (
+    "wait_agent", "list_agents", "close_agent", "resume_agent", "interrupt_agent", "send_input",
+    "send_message", "followup_task",
+)  # fmt: skip
+"""They change no file, and one of them waits while the user may be at work."""
+_SPAWNS = ("spawn_agent", *(f"{space}spawn_agent" for space in _SPACES))
+_TOOLS = {
+    **dict.fromkeys((f"{space}{name}" for space in _SPACES for name in _TALKS), words.READ),
+    **dict.fromkeys(_SPAWNS, words.AGENT),
+}
+_STOPS = ("multi_agent_v1close_agent", "collaborationinterrupt_agent")
+"""Tools that stop a sub-agent, which reports no end of its own then."""
+_NAME = b'"agent_path":"'
+_ROOT = "/root"
 _EXIT_CODE = "Exit code: "
 _BEGINS = ("task_started", "turn_started", "turn_context")
 _ENDS = ("task_complete", "turn_complete")
@@ -74,8 +98,12 @@ class Codex(ClaudeFormat):
     title = "Codex"
     proven = "0.166.0"
     seen = ("prompts", "edits", "shell", "sub-agents", "permission dialogs", "Esc", "Esc Esc")
-    not_seen = ("when a command began that asked first", "commands that run on after Esc")
+    not_seen = (
+        "when a command began that asked first", "commands that run on after Esc",
+        "when a sub-agent failed",
+    )  # fmt: skip
     kinds = KINDS
+    tools = _TOOLS
     folder = ".codex"
     file = "hooks.json"
     program = "codex"
@@ -109,6 +137,15 @@ class Codex(ClaudeFormat):
         event.turn = text(payload, "turn_id")
         event.output = text(payload, "tool_response")
         event.exit_code = number_after(_EXIT_CODE, event.output)
+        if event.subagent:
+            own = text(payload, "agent_transcript_path") or event.transcript
+            event.subagent = transcripts.text_behind(own, _NAME) or event.subagent
+        if event.name == "PostToolUse" and event.tool in _SPAWNS:
+            said = transcripts.read(event.output.encode("utf-8", "replace")) or {}
+            event.task = text(said, "agent_id", "task_name")
+            event.background = bool(event.task)
+        elif event.name == "PostToolUse" and event.tool in _STOPS:
+            event.kind, event.subagent = kinds.SUBAGENT_STOPS, _stopped(event)
         return event
 
     def can_ask(self, event: "HookEvent") -> bool:
@@ -151,6 +188,13 @@ class Codex(ClaudeFormat):
         own = {"turn_id": "trial", "model": "trial"}
         rollout = f"{trial.home}/rollout-trial.jsonl"
         return {**super().trial(kind, trial), **own, "transcript_path": rollout}
+
+
+def _stopped(event: "HookEvent") -> str:
+    """The sub-agent that a call stopped: its id, or its name below who called."""
+    target = text(event.given, "target")
+    is_name = event.tool == _STOPS[1] and not target.startswith("/")
+    return f"{event.subagent or _ROOT}/{target}" if is_name else target
 
 
 def _trusted_hash(event: str, group: "Any") -> str:  # noqa: ANN401 -- JSON
