@@ -123,14 +123,6 @@ class Kilo(OpenCode):
         super().configure()
         self.more = ["--auto"]
 
-    def heard(self, out: str) -> None:
-        """It ends before its own git, which has a ref of its own in the user's `.git` meanwhile."""
-        super().heard(out)
-        ref = self.place.tree / ".git/refs/kilo/materialize"
-        end = time.monotonic() + 60
-        while ref.exists() and time.monotonic() < end:
-            time.sleep(0.2)
-
     def screen_words(self, prompt: str) -> list[str]:
         """A terminal knows no `--auto`."""
         return [word for word in super().screen_words(prompt) if word != "--auto"]

@@ -49,9 +49,10 @@ def require_exact_ways_back(
     place, tree = client.place, client.place.tree
     after = oracle.picture(tree)
     begin = tuple(map(os.fsencode, client.MARKS_IN_GIT))
-    marks = {path: what for path, what in after.items() if path.startswith(begin)}
-    if marks:
-        before, users = {**before, **marks}, Git(tree)
+    if begin:
+        marks = {path: what for path, what in after.items() if path.startswith(begin)}
+        others = {path: what for path, what in before.items() if not path.startswith(begin)}
+        before, users = {**others, **marks}, Git(tree)
     assert_every_row_did_something(before, after, client.cannot_play)
     labels = [turn["label"] for turn in place.turns()]
     assert labels == ["warm up", "do everything"], labels
