@@ -16,7 +16,7 @@ class Kilo(OpenCode):
     project_folder = ".kilo"
     program = "kilo"
     variable = "KILO_CONFIG_DIR"
-    proven = ""
+    proven = "7.7.9"
     not_seen = (*OpenCode.not_seen, "the end of `background_process`")
 
     def claims(self, payload: "Payload") -> bool:
