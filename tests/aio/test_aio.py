@@ -243,6 +243,33 @@ def test_what_began_is_ended(tree: Path) -> None:
     asyncio.run(main())
 
 
+def test_an_end_that_waits_is_not_cancelled(tree: Path) -> None:
+    """A turn is ended although the thread is busy when its task is cancelled, again and again."""
+
+    async def main() -> None:
+        async with aio.open(tree) as project, project.session("mine") as session:
+            begun, busy = asyncio.Event(), threading.Event()
+
+            async def turn() -> None:
+                async with session.turn("cancelled"):
+                    begun.set()
+                    await asyncio.sleep(3600)
+
+            task = asyncio.ensure_future(turn())
+            await begun.wait()
+            other = asyncio.ensure_future(project.run(busy.wait, 60))
+            await asyncio.sleep(0)
+            for _ in range(5):
+                task.cancel()
+                await asyncio.sleep(0.01)
+            busy.set()
+            await asyncio.wait([task, other])
+            assert task.cancelled()
+            assert [each.status for each in (await project.log()).turns] == ["interrupted"]
+
+    asyncio.run(main())
+
+
 async def _open(tree: Path) -> None:
     async with aio.open(tree):
         await asyncio.sleep(3600)

@@ -29,10 +29,7 @@ class Thread:
 
     async def call(self, do: "Callable[P, T]", *given: "P.args", **named: "P.kwargs") -> T:
         """Run a call in the thread. If it is cancelled, it is finished first, or never begins."""
-        try:
-            work: Future[T] = self._pool.submit(partial(do, *given, **named))
-        except RuntimeError as problem:
-            raise UsageError("the project was closed") from problem
+        work = self._submit(partial(do, *given, **named))
         waiting = asyncio.ensure_future(_outcome(work))
         try:
             return await asyncio.shield(waiting)
@@ -40,6 +37,21 @@ class Thread:
             if not work.cancel():
                 await _finished(waiting)
             raise
+
+    async def end(self, do: "Callable[P, T]", *given: "P.args", **named: "P.kwargs") -> T:
+        """Run a call that ends something. It is done, however often this is cancelled."""
+        waiting = asyncio.ensure_future(_outcome(self._submit(partial(do, *given, **named))))
+        try:
+            return await asyncio.shield(waiting)
+        except asyncio.CancelledError:
+            await _finished(waiting)
+            raise
+
+    def _submit(self, work: "Callable[[], T]") -> "Future[T]":
+        try:
+            return self._pool.submit(work)
+        except RuntimeError as problem:
+            raise UsageError("the project was closed") from problem
 
     def stop(self) -> None:
         self._pool.shutdown(wait=False)
@@ -87,7 +99,7 @@ class Begun(Generic[T]):
             if self._made:
                 # It began, and nobody is left who would end it.
                 ended: Problem = (type(problem), problem, None)
-                await self._thread.call(self._end, self._made[0], ended)
+                await self._thread.end(self._end, self._made[0], ended)
             raise
 
     def _start(self) -> T:
@@ -101,4 +113,4 @@ class Begun(Generic[T]):
         problem: "BaseException | None",
         trace: "TracebackType | None",
     ) -> "bool | None":
-        return await self._thread.call(self._end, self._made[0], (kind, problem, trace))
+        return await self._thread.end(self._end, self._made[0], (kind, problem, trace))
