@@ -532,7 +532,8 @@ def test_a_lock_that_cannot_be_had(
 ) -> None:
     """Who waits in vain for the lock gets an error of ours, and may try again."""
     session = project.session("claude", held=False)
-    monkeypatch.setattr(Lock.acquire, "__defaults__", (0.05,))
+    acquire = Lock.acquire
+    monkeypatch.setattr(Lock, "acquire", lambda lock, wait: acquire(lock, min(wait, 0.05)))
     with _opened(tree, home) as other, other.workspace.held(), pytest.raises(takeback.BusyError):
         session.turn("go")
     session.turn("go").end()
