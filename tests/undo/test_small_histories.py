@@ -156,3 +156,24 @@ def test_edits_of_a_file_whose_two_renames_were_taken_back(work: Work) -> None:
     assert work.text("first.txt") == "b\n" + TEXT + "a\n"
     work.project.undo(mine.id)
     assert work.text("first.txt") == TEXT
+
+
+def test_turns_put_back_together_of_which_one_is_undone_and_redone(work: Work) -> None:
+    """After that, what both did is told turn by turn: the file gets its old name back."""
+    work.write(old_txt=TEXT, other_txt="1\n")
+    work.project.checkpoint()
+    session = work.project.session("one")
+    first = session.turn("rename", whole=False)
+    _edit(work, first, ["old.txt"], {"old.txt": "new\n" + TEXT})
+    _edit(work, first, ["old.txt", "new.txt"], {"old.txt": None, "new.txt": "new\n" + TEXT})
+    first.end()
+    second = session.turn("write", whole=False)
+    _edit(work, second, ["other.txt"], {"other.txt": "2\n"})
+    second.end()
+    work.project.undo(whole_session=session.id)
+    work.project.redo()
+    work.project.undo(first.id)
+    work.project.redo()
+    work.project.undo(whole_session=session.id)
+    assert (work.text("old.txt"), work.text("other.txt")) == (TEXT, "1\n")
+    assert work.has_none("new.txt")

@@ -137,6 +137,7 @@ class Standing:
         self._turns = turns
         self._acts: dict[int, list[RestoreRow]] = {}
         self._records: dict[int, Record] = {}
+        self._apart: dict[int, int] = {}
 
     def runs(self, shared: "Sequence[DeltaRow]", *, anew: bool) -> "list[Run]":
         """The runs of all turns, by path and in the order in which they were made.
@@ -185,7 +186,7 @@ class Standing:
             if act.verb == words.UNDO:
                 undos[act.number] = found
                 found = self._left(turn, found, act.number)
-            elif act.entry in undos and not self._is_told(act):
+            elif act.entry in undos and not self._is_told(act, number):
                 found = undos[act.entry]
             elif act.entry in undos:
                 found = self._put_back(found, undos[act.entry], act)
@@ -233,18 +234,30 @@ class Standing:
             act = acts[place]
             if act.verb == words.REDO:
                 undo = act.entry or 0
-                oldest = min(oldest, undo if self._is_told(act) else undo - 1)
+                oldest = min(oldest, undo if self._is_told(act, number) else undo - 1)
             elif act.number <= oldest and self._record(act.number).is_whole:
                 return acts[place:]
         return acts
 
-    def _is_told(self, redo: "RestoreRow") -> bool:
+    def _is_told(self, redo: "RestoreRow", number: int) -> bool:
         """Whether the states around a redo tell what it put back of these turns.
 
-        They do not if it was about others, too, or about what is shared. Then these turns are as if
-        nothing had been taken back.
+        They do not if it was about others, too, or about what is shared, or if a later undo, before
+        a restore, took back only some of what it had put back: the states do not tell it apart.
+        Then these turns are as if nothing had been taken back.
         """
-        return is_alone(redo, self._turns) and not self._record(redo.entry or 0).shared
+        if not is_alone(redo, self._turns) or self._record(redo.entry or 0).shared:
+            return False
+        return self._taken_apart(redo) >= number
+
+    def _taken_apart(self, redo: "RestoreRow") -> int:
+        """The first undo of only some of what a redo had put back."""
+        if redo.number not in self._apart:
+            acts = {act.number: act for turn in redo.turns for act in self._about(turn)}
+            later = (act for act in acts.values() if act.number > redo.number)
+            some = (x.number for x in later if x.verb == words.UNDO and not is_alone(redo, x.turns))
+            self._apart[redo.number] = min(some, default=_NEWEST)
+        return self._apart[redo.number]
 
     def _record(self, undo: int) -> Record:
         if undo not in self._records:
