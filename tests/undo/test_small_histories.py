@@ -177,3 +177,46 @@ def test_turns_put_back_together_of_which_one_is_undone_and_redone(work: Work) -
     work.project.undo(whole_session=session.id)
     assert (work.text("old.txt"), work.text("other.txt")) == (TEXT, "1\n")
     assert work.has_none("new.txt")
+
+
+def _turn(
+    work: Work, session: takeback.Session, names: list[str], texts: dict[str, str | None]
+) -> takeback.Turn:
+    """A turn of one edit."""
+    turn = session.turn("work", whole=False)
+    _edit(work, turn, names, texts)
+    turn.end()
+    return turn
+
+
+def test_an_edit_that_was_taken_back_under_an_older_name_stays_taken_back(work: Work) -> None:
+    """Of two turns undone together, one alone is put back: the other's edit is no part of it."""
+    work.write(old_txt=TEXT, other_txt="1\n")
+    work.project.checkpoint()
+    one, two = (work.project.session(name) for name in ("one", "two"))
+    renaming = _turn(work, two, ["old.txt", "new.txt"], {"old.txt": None, "new.txt": TEXT})
+    _turn(work, one, ["new.txt"], {"new.txt": TEXT + "first\n"})
+    work.project.undo(renaming.id)
+    text = "second\n" + TEXT + "first\n"
+    second = _turn(work, one, ["old.txt"], {"old.txt": text})
+    work.project.undo(whole_session=one.id)
+    assert work.text("old.txt") == TEXT
+    work.project.redo(second.id)
+    assert work.text("old.txt") == "second\n" + TEXT
+
+
+def test_an_edit_that_was_put_back_under_a_new_name_comes_back_there_again(work: Work) -> None:
+    """Another session renamed the file; the edit is undone, put back, and undone with others."""
+    work.write(old_txt=TEXT, other_txt="1\n")
+    work.project.checkpoint()
+    one, two = (work.project.session(name) for name in ("one", "two"))
+    edited = "new\n" + TEXT
+    first = _turn(work, one, ["old.txt"], {"old.txt": edited})
+    other = _turn(work, one, ["other.txt"], {"other.txt": "2\n"})
+    _turn(work, two, ["old.txt", "new.txt"], {"old.txt": None, "new.txt": edited})
+    work.project.undo(first.id)
+    work.project.redo(first.id)
+    work.project.undo([first.id, other.id])
+    assert (work.text("new.txt"), work.text("other.txt")) == (TEXT, "1\n")
+    work.project.redo(first.id)
+    assert (work.text("new.txt"), work.text("other.txt")) == (edited, "1\n")

@@ -311,12 +311,15 @@ class Standing:
     def not_alone(self, undo: "RestoreRow") -> "set[bytes]":
         """The paths of these turns of which an undo does not tell what it took of these.
 
-        It took back others there, too, or found the file under a name that others gave it.
+        It took back others there, too, or found the file under a name that others gave it. What it
+        found of others under another name may be at any path.
         """
         others = [turn for turn in undo.turns if turn not in self._turns]
-        runs = list(changes.runs(self._ledger, *undo.turns))
-        found = {run.path for run in changes.runs(self._ledger, *others)}
-        found |= {run.path for run in runs} - {path for path, _ in self._restored(undo)}
+        theirs = Standing(self._ledger, self._at, self._merging, others).before(undo)
+        runs = [*theirs, *self.before(undo)]
+        found = {run.path for run in theirs}
+        paths, restored = {run.path for run in runs}, {path for path, _ in self._restored(undo)}
+        found |= paths if found - restored else paths - restored
         size = -1
         while size != len(found):
             size = len(found)
@@ -324,6 +327,11 @@ class Standing:
                 if not found.isdisjoint({run.path, *run.origins}):
                     found |= {run.path, *run.origins}
         return found
+
+    def before(self, undo: "RestoreRow") -> "list[Run]":
+        """What these turns did, and what restores had done for them before an undo."""
+        told = (each.run for turn in self._turns for each in self._until(turn, undo.number))
+        return [*changes.runs(self._ledger, *self._turns), *told]
 
     def taken(self, undo: "RestoreRow", paths: "set[bytes]") -> "list[Run]":
         """What an undo took of the turns at some paths: without what it left."""
