@@ -189,6 +189,26 @@ def _turn(
     return turn
 
 
+def test_a_rename_and_an_edit_under_a_name_that_went(work: Work) -> None:
+    """You rename the file once more: undo takes the edit, and later, both names go back."""
+    work.write(old_txt=TEXT)
+    work.project.checkpoint()
+    one, two = (work.project.session(name) for name in ("one", "two"))
+    edited = "new\n" + TEXT
+    first = one.turn("work", whole=False)
+    _edit(work, first, ["old.txt", "new.txt"], {"old.txt": None, "new.txt": TEXT})
+    _edit(work, first, ["new.txt"], {"new.txt": edited})
+    first.end()
+    second = _turn(work, two, ["new.txt", "last.txt"], {"new.txt": None, "last.txt": edited})
+    work.project.undo(first.id)
+    assert work.text("last.txt") == TEXT
+    work.project.redo()
+    assert work.text("last.txt") == edited
+    work.project.undo([first.id, second.id])
+    assert work.text("old.txt") == TEXT
+    assert work.has_none("new.txt", "last.txt")
+
+
 def test_an_edit_that_was_taken_back_under_an_older_name_stays_taken_back(work: Work) -> None:
     """Of two turns undone together, one alone is put back: the other's edit is no part of it."""
     work.write(old_txt=TEXT, other_txt="1\n")

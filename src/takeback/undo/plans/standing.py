@@ -16,7 +16,7 @@ import copy
 from takeback.capture import changes
 from takeback.capture.changes import Run
 from takeback.model import reasons, words
-from takeback.model.plan import EARLIER, FORCED, GONE, OPEN, SETTLED, Left
+from takeback.model.plan import EARLIER, FORCED, GONE, NAME, OPEN, SETTLED, Left
 from takeback.model.tree import UnstoredFile, is_same
 from takeback.model.value import Value
 from takeback.undo.plans.draft import Draft
@@ -340,7 +340,7 @@ class Standing:
             id = self._id(turn)
             for run in self._standing(turn, anew=record.is_anew, before=undo.number):
                 rest = record.left_of(id, run) if run.path in paths else [(OPEN, None)]
-                if any(blocks is None for _, blocks in rest):
+                if any(blocks is None and why != NAME for why, blocks in rest):
                     continue
                 some = {tuple(block) for _, blocks in rest for block in blocks or ()}
                 if some:
@@ -492,13 +492,14 @@ def _at(taken: "Taken", draft: Draft) -> "list[OfRun]":
         why = draft.why_left(names)
         return [(place, why, None) for place in changed]
     if taken.path in draft.moved:
-        return []  # a renamed file carries along what others did to it
+        # A renamed file carries along what others did to it, unless it was renamed once more.
+        return [(place, NAME, None) for place in changed if taken.path in draft.places]
     return [(place, *rest) for place in changed for rest in draft.rest.get((taken.path, place), ())]
 
 
 def _gravest(rest: "list[OfRun]") -> str:
     told = {why for _, why, _ in rest}
-    return next(why for why in (OPEN, SETTLED, GONE, FORCED) if why in told)
+    return next(why for why in (OPEN, SETTLED, GONE, NAME, FORCED) if why in told)
 
 
 def original(
