@@ -240,3 +240,21 @@ def test_an_edit_that_was_put_back_under_a_new_name_comes_back_there_again(work:
     assert (work.text("new.txt"), work.text("other.txt")) == (TEXT, "1\n")
     work.project.redo(first.id)
     assert (work.text("new.txt"), work.text("other.txt")) == (edited, "1\n")
+
+
+def test_what_was_left_of_turns_together_is_left_of_each(work: Work) -> None:
+    """Two turns are put back together, and undone but for a conflict: it is asked again."""
+    work.write(a_txt="1\n2\n3\n", b_txt="1\n")
+    with work.turn() as turn:
+        work.write(a_txt="1\nX\n3\n")
+    with work.turn():
+        work.write(b_txt="2\n")
+    work.project.undo(whole_session=work.session.id)
+    work.project.redo()
+    work.write(a_txt="1\nmine\n3\n")
+    work.project.undo(whole_session=work.session.id, decide="skip-conflicts")
+    assert (work.text("a.txt"), work.text("b.txt")) == ("1\nmine\n3\n", "1\n")
+    with pytest.raises(takeback.ConflictError):
+        work.project.undo(turn.id)
+    work.project.undo(turn.id, decide="take-back")
+    assert work.text("a.txt") == "1\n2\n3\n"

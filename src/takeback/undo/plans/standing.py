@@ -97,7 +97,11 @@ class Record:
         is_other = self._is_partial and (run.path, run.last) not in self._took
         if went_on or is_other or run.path in self._kept:
             return [(OPEN, None)]
-        rest = self._rest.get((turn, run.path, run.last), [])
+        return self.listed(turn, run.path, run.last)
+
+    def listed(self, turn: str, path: bytes, last: int) -> "list[tuple[str, Any]]":
+        """What is listed as left of the change that ends with a checkpoint."""
+        rest = self._rest.get((turn, path, last), [])
         return [(why, blocks) for why, blocks in rest if why not in (FORCED, EARLIER)]
 
 
@@ -199,8 +203,12 @@ class Standing:
         """What an undo left of these."""
         record, id = self._record(undo), self._id(turn)
         found = [piece for piece in pieces if piece.settled_by and not record.is_anew]
+        # What is left of a redo is left of each turn that it was about, also of one by itself.
+        redos = {act.after for act in self._about(turn) if act.verb == words.REDO}
+        redos -= {piece.run.last for piece in pieces}
         for run, blocks in _joined(piece for piece in pieces if piece not in found):
-            for why, some in record.left_of(id, run):
+            joint = [(w, None) for at in redos for w, _ in record.listed(id, run.path, at)]
+            for why, some in record.left_of(id, run) + joint:
                 left = blocks if some is None else frozenset(map(tuple, some))
                 found.append(Piece(run, left, undo if why == SETTLED else 0))
         return found
