@@ -209,6 +209,23 @@ def test_a_rename_and_an_edit_under_a_name_that_went(work: Work) -> None:
     assert work.has_none("new.txt", "last.txt")
 
 
+def test_two_renames_of_a_file_that_was_renamed_once_more(work: Work) -> None:
+    """A turn renames a file twice, you once more: it stays under your name, toggle by toggle."""
+    work.write(old_txt=TEXT, other_txt="1\n")
+    work.project.checkpoint()
+    turn = work.project.session("one").turn("work", whole=False)
+    _edit(work, turn, ["old.txt", "new.txt"], {"old.txt": None, "new.txt": TEXT})
+    _edit(work, turn, ["new.txt", "newer.txt"], {"new.txt": None, "newer.txt": TEXT})
+    _edit(work, turn, ["other.txt"], {"other.txt": "2\n"})
+    turn.end()
+    work.move("newer.txt", "mine.txt")
+    for _ in range(3):
+        work.project.undo(turn.id)
+        assert (work.text("mine.txt"), work.text("other.txt")) == (TEXT, "1\n")
+        assert work.has_none("old.txt", "new.txt", "newer.txt")
+        work.project.redo()
+
+
 def test_an_edit_that_was_taken_back_under_an_older_name_stays_taken_back(work: Work) -> None:
     """Of two turns undone together, one alone is put back: the other's edit is no part of it."""
     work.write(old_txt=TEXT, other_txt="1\n")

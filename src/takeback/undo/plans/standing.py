@@ -495,11 +495,12 @@ class Rest:
 def _at(taken: "Taken", draft: Draft) -> "list[OfRun]":
     """What is left at a path: in which of its runs, why, and which blocks."""
     names = draft.moved.get(taken.path, set()) | {draft.places.get(taken.path) or taken.path}
-    changed = [n for n, run in enumerate(taken.runs) if not is_same(*run)]
+    is_name = taken.path in draft.moved  # perhaps one in between, where nothing was, nor is
+    changed = [n for n, run in enumerate(taken.runs) if is_name or not is_same(*run)]
     if taken.path not in draft.idle and draft.wishes.keys().isdisjoint(names):
         why = draft.why_left(names)
         return [(place, why, None) for place in changed]
-    if taken.path in draft.moved:
+    if is_name:
         # A renamed file carries along what others did to it, unless it was renamed once more.
         return [(place, NAME, None) for place in changed if taken.path in draft.places]
     return [(place, *rest) for place in changed for rest in draft.rest.get((taken.path, place), ())]
