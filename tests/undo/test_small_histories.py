@@ -156,3 +156,122 @@ def test_edits_of_a_file_whose_two_renames_were_taken_back(work: Work) -> None:
     assert work.text("first.txt") == "b\n" + TEXT + "a\n"
     work.project.undo(mine.id)
     assert work.text("first.txt") == TEXT
+
+
+def test_turns_put_back_together_of_which_one_is_undone_and_redone(work: Work) -> None:
+    """After that, what both did is told turn by turn: the file gets its old name back."""
+    work.write(old_txt=TEXT, other_txt="1\n")
+    work.project.checkpoint()
+    session = work.project.session("one")
+    first = session.turn("rename", whole=False)
+    _edit(work, first, ["old.txt"], {"old.txt": "new\n" + TEXT})
+    _edit(work, first, ["old.txt", "new.txt"], {"old.txt": None, "new.txt": "new\n" + TEXT})
+    first.end()
+    second = session.turn("write", whole=False)
+    _edit(work, second, ["other.txt"], {"other.txt": "2\n"})
+    second.end()
+    work.project.undo(whole_session=session.id)
+    work.project.redo()
+    work.project.undo(first.id)
+    work.project.redo()
+    work.project.undo(whole_session=session.id)
+    assert (work.text("old.txt"), work.text("other.txt")) == (TEXT, "1\n")
+    assert work.has_none("new.txt")
+
+
+def _turn(
+    work: Work, session: takeback.Session, names: list[str], texts: dict[str, str | None]
+) -> takeback.Turn:
+    """A turn of one edit."""
+    turn = session.turn("work", whole=False)
+    _edit(work, turn, names, texts)
+    turn.end()
+    return turn
+
+
+def test_a_rename_and_an_edit_under_a_name_that_went(work: Work) -> None:
+    """You rename the file once more: undo takes the edit, and later, both names go back."""
+    work.write(old_txt=TEXT)
+    work.project.checkpoint()
+    one, two = (work.project.session(name) for name in ("one", "two"))
+    edited = "new\n" + TEXT
+    first = one.turn("work", whole=False)
+    _edit(work, first, ["old.txt", "new.txt"], {"old.txt": None, "new.txt": TEXT})
+    _edit(work, first, ["new.txt"], {"new.txt": edited})
+    first.end()
+    second = _turn(work, two, ["new.txt", "last.txt"], {"new.txt": None, "last.txt": edited})
+    work.project.undo(first.id)
+    assert work.text("last.txt") == TEXT
+    work.project.redo()
+    assert work.text("last.txt") == edited
+    work.project.undo([first.id, second.id])
+    assert work.text("old.txt") == TEXT
+    assert work.has_none("new.txt", "last.txt")
+
+
+def test_two_renames_of_a_file_that_was_renamed_once_more(work: Work) -> None:
+    """A turn renames a file twice, you once more: it stays under your name, toggle by toggle."""
+    work.write(old_txt=TEXT, other_txt="1\n")
+    work.project.checkpoint()
+    turn = work.project.session("one").turn("work", whole=False)
+    _edit(work, turn, ["old.txt", "new.txt"], {"old.txt": None, "new.txt": TEXT})
+    _edit(work, turn, ["new.txt", "newer.txt"], {"new.txt": None, "newer.txt": TEXT})
+    _edit(work, turn, ["other.txt"], {"other.txt": "2\n"})
+    turn.end()
+    work.move("newer.txt", "mine.txt")
+    for _ in range(3):
+        work.project.undo(turn.id)
+        assert (work.text("mine.txt"), work.text("other.txt")) == (TEXT, "1\n")
+        assert work.has_none("old.txt", "new.txt", "newer.txt")
+        work.project.redo()
+
+
+def test_an_edit_that_was_taken_back_under_an_older_name_stays_taken_back(work: Work) -> None:
+    """Of two turns undone together, one alone is put back: the other's edit is no part of it."""
+    work.write(old_txt=TEXT, other_txt="1\n")
+    work.project.checkpoint()
+    one, two = (work.project.session(name) for name in ("one", "two"))
+    renaming = _turn(work, two, ["old.txt", "new.txt"], {"old.txt": None, "new.txt": TEXT})
+    _turn(work, one, ["new.txt"], {"new.txt": TEXT + "first\n"})
+    work.project.undo(renaming.id)
+    text = "second\n" + TEXT + "first\n"
+    second = _turn(work, one, ["old.txt"], {"old.txt": text})
+    work.project.undo(whole_session=one.id)
+    assert work.text("old.txt") == TEXT
+    work.project.redo(second.id)
+    assert work.text("old.txt") == "second\n" + TEXT
+
+
+def test_an_edit_that_was_put_back_under_a_new_name_comes_back_there_again(work: Work) -> None:
+    """Another session renamed the file; the edit is undone, put back, and undone with others."""
+    work.write(old_txt=TEXT, other_txt="1\n")
+    work.project.checkpoint()
+    one, two = (work.project.session(name) for name in ("one", "two"))
+    edited = "new\n" + TEXT
+    first = _turn(work, one, ["old.txt"], {"old.txt": edited})
+    other = _turn(work, one, ["other.txt"], {"other.txt": "2\n"})
+    _turn(work, two, ["old.txt", "new.txt"], {"old.txt": None, "new.txt": edited})
+    work.project.undo(first.id)
+    work.project.redo(first.id)
+    work.project.undo([first.id, other.id])
+    assert (work.text("new.txt"), work.text("other.txt")) == (TEXT, "1\n")
+    work.project.redo(first.id)
+    assert (work.text("new.txt"), work.text("other.txt")) == (edited, "1\n")
+
+
+def test_what_was_left_of_turns_together_is_left_of_each(work: Work) -> None:
+    """Two turns are put back together, and undone but for a conflict: it is asked again."""
+    work.write(a_txt="1\n2\n3\n", b_txt="1\n")
+    with work.turn() as turn:
+        work.write(a_txt="1\nX\n3\n")
+    with work.turn():
+        work.write(b_txt="2\n")
+    work.project.undo(whole_session=work.session.id)
+    work.project.redo()
+    work.write(a_txt="1\nmine\n3\n")
+    work.project.undo(whole_session=work.session.id, decide="skip-conflicts")
+    assert (work.text("a.txt"), work.text("b.txt")) == ("1\nmine\n3\n", "1\n")
+    with pytest.raises(takeback.ConflictError):
+        work.project.undo(turn.id)
+    work.project.undo(turn.id, decide="take-back")
+    assert work.text("a.txt") == "1\n2\n3\n"

@@ -106,7 +106,8 @@ class Left(Value):
     """What an undo leaves of a turn at a path, in the change that ends with the checkpoint `last`.
 
     `blocks` are the lines that are left, as the change left them and as they were before; None is
-    all of it. `why` is one of `OPEN`, `SETTLED`, `EARLIER`, `GONE`, `FORCED`.
+    all of it. `why` is one of `OPEN`, `SETTLED`, `EARLIER`, `GONE`, `FORCED`,
+    `NAME`.
     """
 
     raw_path: bytes
@@ -123,8 +124,10 @@ class Left(Value):
 
 OPEN, SETTLED, EARLIER = "open", "settled", "earlier"
 """Why something of a turn is left: to be decided later, kept, or kept in an older undo."""
-GONE, FORCED = "gone", "forced"
-"""Others changed or removed it since; it is not left, but was taken over what others changed."""
+GONE, FORCED, NAME = "gone", "forced", "name"
+"""Others changed or removed it since; it is not left, but was taken over what others changed; only
+the name is left, for others renamed the file once more, and its content was taken.
+"""
 
 
 class Dependent(Value):

@@ -48,7 +48,6 @@ TOO_LARGE_TO_MERGE = "too-large-to-merge"
 NO_TEXT = "no-text"
 SAME_LINES = "same-lines"
 HUNKS_LEFT = "hunks-left"
-RENAMED_BETWEEN = "renamed-between"
 RENAMED_AND_DELETED = "renamed-and-deleted"
 RENAMED_AGAIN = "renamed-again"
 

@@ -55,7 +55,6 @@ _PLAIN = {
     reasons.NO_TEXT: "not text, so it cannot be merged, and {who} changed it since",
     reasons.SAME_LINES: "{who} changed the same lines since",
     reasons.HUNKS_LEFT: "some of its hunks",
-    reasons.RENAMED_BETWEEN: "renamed {by_this}, and others changed it in between",
     reasons.RENAMED_AND_DELETED: "renamed {by_this}, and {who} deleted it since",
     reasons.RENAMED_AGAIN: "renamed {by_this} to `{name}`, and {who} renamed it to this since",
     reasons.CARRIES_CHANGES: "with what {who} changed since in `{path}`",

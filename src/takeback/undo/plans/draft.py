@@ -424,13 +424,10 @@ class Draft(Wishes):
         at, goes = (new.path, b"") if move.is_made else (old.path, new.path if now else b"")
         if now is None and left is not None:
             found = self._renamed.find(new.path, left, self._planned)
-            if found is not None and found in self.wishes:
-                self._object(old.path, Reason(reasons.RENAMED_BETWEEN))
-                return True
             if found is None:
                 self.kept[old.path] = Reason(reasons.RENAMED_AND_DELETED)
                 return True
-            at, now = found, self._now.at(found)
+            at, now = found, self._planned(found)
             self.old_names.add(new.path)
             self.places |= dict.fromkeys((each.path for each in move.names), at)
         spot = _Spot(old, at, folder_at, goes)
@@ -439,8 +436,9 @@ class Draft(Wishes):
             return True
         state = folded[0]
         if at != old.path and is_same(state, now):
-            name = os.fsdecode(new.path)
-            self.kept.setdefault(at, Reason(reasons.RENAMED_AGAIN, name=name))
+            if at not in self.wishes:
+                name = os.fsdecode(new.path)
+                self.kept.setdefault(at, Reason(reasons.RENAMED_AGAIN, name=name))
         else:
             self._wish(spot, state)
         return True

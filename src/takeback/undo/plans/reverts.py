@@ -159,7 +159,7 @@ class Reverts:
         """
         standing = Standing(self._ledger, self.at, merging, turns)
         mixed = standing.not_alone(undo)
-        own = shared | {run.path for run in changes.runs(self._ledger, *turns)}
+        own = shared | {run.path for run in standing.before(undo)}
         done = self.of_restore(undo.before, undo.after, undo.turns)
         alone = [each for each in done if each.path in own and each.path not in mixed]
         return alone + forward(list(self._taken(standing.taken(undo, mixed))))

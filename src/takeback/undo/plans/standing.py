@@ -16,7 +16,7 @@ import copy
 from takeback.capture import changes
 from takeback.capture.changes import Run
 from takeback.model import reasons, words
-from takeback.model.plan import EARLIER, FORCED, GONE, OPEN, SETTLED, Left
+from takeback.model.plan import EARLIER, FORCED, GONE, NAME, OPEN, SETTLED, Left
 from takeback.model.tree import UnstoredFile, is_same
 from takeback.model.value import Value, path_bytes, path_text
 from takeback.undo.plans.draft import Draft
@@ -97,7 +97,11 @@ class Record:
         is_other = self._is_partial and (run.path, run.last) not in self._took
         if went_on or is_other or run.path in self._kept:
             return [(OPEN, None)]
-        rest = self._rest.get((turn, run.path, run.last), [])
+        return self.listed(turn, run.path, run.last)
+
+    def listed(self, turn: str, path: bytes, last: int) -> "list[tuple[str, Any]]":
+        """What is listed as left of the change that ends with a checkpoint."""
+        rest = self._rest.get((turn, path, last), [])
         return [(why, blocks) for why, blocks in rest if why not in (FORCED, EARLIER)]
 
 
@@ -137,6 +141,7 @@ class Standing:
         self._turns = turns
         self._acts: dict[int, list[RestoreRow]] = {}
         self._records: dict[int, Record] = {}
+        self._apart: dict[int, int] = {}
 
     def runs(self, shared: "Sequence[DeltaRow]", *, anew: bool) -> "list[Run]":
         """The runs of all turns, by path and in the order in which they were made.
@@ -185,7 +190,7 @@ class Standing:
             if act.verb == words.UNDO:
                 undos[act.number] = found
                 found = self._left(turn, found, act.number)
-            elif act.entry in undos and not self._is_told(act):
+            elif act.entry in undos and not self._is_told(act, number):
                 found = undos[act.entry]
             elif act.entry in undos:
                 found = self._put_back(found, undos[act.entry], act)
@@ -198,8 +203,12 @@ class Standing:
         """What an undo left of these."""
         record, id = self._record(undo), self._id(turn)
         found = [piece for piece in pieces if piece.settled_by and not record.is_anew]
+        # What is left of a redo is left of each turn that it was about, also of one by itself.
+        redos = {act.after for act in self._about(turn) if act.verb == words.REDO}
+        redos -= {piece.run.last for piece in pieces}
         for run, blocks in _joined(piece for piece in pieces if piece not in found):
-            for why, some in record.left_of(id, run):
+            joint = [(w, None) for at in redos for w, _ in record.listed(id, run.path, at)]
+            for why, some in record.left_of(id, run) + joint:
                 left = blocks if some is None else frozenset(map(tuple, some))
                 found.append(Piece(run, left, undo if why == SETTLED else 0))
         return found
@@ -233,18 +242,30 @@ class Standing:
             act = acts[place]
             if act.verb == words.REDO:
                 undo = act.entry or 0
-                oldest = min(oldest, undo if self._is_told(act) else undo - 1)
+                oldest = min(oldest, undo if self._is_told(act, number) else undo - 1)
             elif act.number <= oldest and self._record(act.number).is_whole:
                 return acts[place:]
         return acts
 
-    def _is_told(self, redo: "RestoreRow") -> bool:
+    def _is_told(self, redo: "RestoreRow", number: int) -> bool:
         """Whether the states around a redo tell what it put back of these turns.
 
-        They do not if it was about others, too, or about what is shared. Then these turns are as if
-        nothing had been taken back.
+        They do not if it was about others, too, or about what is shared, or if a later undo, before
+        a restore, took back only some of what it had put back: the states do not tell it apart.
+        Then these turns are as if nothing had been taken back.
         """
-        return is_alone(redo, self._turns) and not self._record(redo.entry or 0).shared
+        if not is_alone(redo, self._turns) or self._record(redo.entry or 0).shared:
+            return False
+        return self._taken_apart(redo) >= number
+
+    def _taken_apart(self, redo: "RestoreRow") -> int:
+        """The first undo of only some of what a redo had put back."""
+        if redo.number not in self._apart:
+            acts = {act.number: act for turn in redo.turns for act in self._about(turn)}
+            later = (act for act in acts.values() if act.number > redo.number)
+            some = (x.number for x in later if x.verb == words.UNDO and not is_alone(redo, x.turns))
+            self._apart[redo.number] = min(some, default=_NEWEST)
+        return self._apart[redo.number]
 
     def _record(self, undo: int) -> Record:
         if undo not in self._records:
@@ -298,12 +319,15 @@ class Standing:
     def not_alone(self, undo: "RestoreRow") -> "set[bytes]":
         """The paths of these turns of which an undo does not tell what it took of these.
 
-        It took back others there, too, or found the file under a name that others gave it.
+        It took back others there, too, or found the file under a name that others gave it. What it
+        found of others under another name may be at any path.
         """
         others = [turn for turn in undo.turns if turn not in self._turns]
-        runs = list(changes.runs(self._ledger, *undo.turns))
-        found = {run.path for run in changes.runs(self._ledger, *others)}
-        found |= {run.path for run in runs} - {path for path, _ in self._restored(undo)}
+        theirs = Standing(self._ledger, self._at, self._merging, others).before(undo)
+        runs = [*theirs, *self.before(undo)]
+        found = {run.path for run in theirs}
+        paths, restored = {run.path for run in runs}, {path for path, _ in self._restored(undo)}
+        found |= paths if found - restored else paths - restored
         size = -1
         while size != len(found):
             size = len(found)
@@ -312,6 +336,11 @@ class Standing:
                     found |= {run.path, *run.origins}
         return found
 
+    def before(self, undo: "RestoreRow") -> "list[Run]":
+        """What these turns did, and what restores had done for them before an undo."""
+        told = (each.run for turn in self._turns for each in self._until(turn, undo.number))
+        return [*changes.runs(self._ledger, *self._turns), *told]
+
     def taken(self, undo: "RestoreRow", paths: "set[bytes]") -> "list[Run]":
         """What an undo took of the turns at some paths: without what it left."""
         record, found = self._record(undo.number), []
@@ -319,7 +348,7 @@ class Standing:
             id = self._id(turn)
             for run in self._standing(turn, anew=record.is_anew, before=undo.number):
                 rest = record.left_of(id, run) if run.path in paths else [(OPEN, None)]
-                if any(blocks is None for _, blocks in rest):
+                if any(blocks is None and why != NAME for why, blocks in rest):
                     continue
                 some = {tuple(block) for _, blocks in rest for block in blocks or ()}
                 if some:
@@ -458,18 +487,20 @@ class Rest:
 def _at(taken: "Taken", draft: Draft) -> "list[OfRun]":
     """What is left at a path: in which of its runs, why, and which blocks."""
     names = draft.moved.get(taken.path, set()) | {draft.places.get(taken.path) or taken.path}
-    changed = [n for n, run in enumerate(taken.runs) if not is_same(*run)]
+    is_name = taken.path in draft.moved  # perhaps one in between, where nothing was, nor is
+    changed = [n for n, run in enumerate(taken.runs) if is_name or not is_same(*run)]
     if taken.path not in draft.idle and draft.wishes.keys().isdisjoint(names):
         why = draft.why_left(names)
         return [(place, why, None) for place in changed]
-    if taken.path in draft.moved:
-        return []  # a renamed file carries along what others did to it
+    if is_name:
+        # A renamed file carries along what others did to it, unless it was renamed once more.
+        return [(place, NAME, None) for place in changed if taken.path in draft.places]
     return [(place, *rest) for place in changed for rest in draft.rest.get((taken.path, place), ())]
 
 
 def _gravest(rest: "list[OfRun]") -> str:
     told = {why for _, why, _ in rest}
-    return next(why for why in (OPEN, SETTLED, GONE, FORCED) if why in told)
+    return next(why for why in (OPEN, SETTLED, GONE, NAME, FORCED) if why in told)
 
 
 def original(
