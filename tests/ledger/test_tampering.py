@@ -25,9 +25,10 @@ from takeback.project import Project
 
 ROOT = Path(__file__).parents[2]
 UNRELEASED = 0x544B4231
+"""`TKB1`, the mark of ledgers of formats 1 to 5."""
+
 OLD = 5
 """The last format with that mark."""
-"""`TKB1`, the mark of ledgers of formats 1 to 5."""
 
 
 def _opened(tree: Path, home: Path) -> Project:

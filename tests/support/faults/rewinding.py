@@ -14,7 +14,6 @@ from faults.folders import put_back
 from faults.harness import Fault, Theatre, open_project, settle
 from faults.injection import Strike
 from faults.judge import Before, Court
-from faults.report import FULL
 from faults.restores import RESTORES, Make, Restore, Verb
 from faults.rewound import REQUEST, Plain, RestoreCourt, places
 from faults.scenarios import SMALL
@@ -114,9 +113,9 @@ class Rewinding(Theatre):
         tell({"left": places(self.tree, self.pictures), "restored": log.restored()})
 
     def court(self) -> Court:
-        """The judge of restores. Where everything is tried, it asks for more now and then."""
+        """The judge of restores, who asks for more now and then."""
         self._judged += 1
-        goes_on, is_thorough = (not FULL or self._judged % often == 0 for often in (2, 4))
+        goes_on, is_thorough = (self._judged % often == 0 for often in (2, 4))
         return RestoreCourt(self, goes_on=goes_on, is_thorough=is_thorough)
 
     def places(self) -> list[str]:
