@@ -174,6 +174,17 @@ def test_a_slow_one_without_ids_counts_once(
         said(heard({**old, "prompt": "tb status"}))
 
 
+def test_several_in_one_turn(project: takeback.Project, tree: Path) -> None:
+    """What is typed into Codex while it works has the id of the turn that runs."""
+    codex = Codex(tree)
+    codex.prompt("make it")
+    codex.edit("b", "new\n")
+    for verb, there in (("undo", ["a"]), ("undo", ["a"]), ("redo", ["a", "b"])):
+        said(codex.tell("UserPromptSubmit", prompt=f"tb {verb}"))
+        assert names(tree) == there
+    assert len(project.log(all=True).restores) == 2
+
+
 @pytest.mark.parametrize("cwd", ["\ud800", "/a\0b", 5])
 def test_it_is_never_for_the_model(project: takeback.Project, claude: Agent, cwd: object) -> None:
     """Whatever else is in the event."""

@@ -42,10 +42,12 @@ def delivery(event: "HookEvent") -> str:
 
 
 def typed(event: "HookEvent") -> str:
-    """What a prompt that is a command of ours asks for."""
-    if has_own_id(event):
-        return part_of(event, event.turn, TYPED)
-    return f"{delivery(event)} {wording(event)}"
+    """What a prompt that is a command of ours asks for.
+
+    Several may have the id of one turn: what is typed into Codex while it works has that of then.
+    """
+    own = part_of(event, event.turn, TYPED) if has_own_id(event) else delivery(event)
+    return f"{own} {wording(event)}"
 
 
 def has_own_id(event: "HookEvent") -> bool:
