@@ -2,6 +2,7 @@
 
 import json
 import os
+import shlex
 import subprocess
 import sys
 import time
@@ -310,14 +311,23 @@ def test_the_other_commands(project: takeback.Project, claude: Agent, tree: Path
     assert "nothing of this conversation" in said(Agent(tree, "S9").prompt("tb undo"))
 
 
-@pytest.mark.parametrize("name", ["-x", "--yes", "before password=hunter2swordfish"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "-x",
+        "--yes",
+        "before password=hunter2swordfish",
+        "\U0001f469\u200d\U0001f4bb done",
+        "a\x1b[31mb",
+    ],
+)
 def test_a_hint_with_an_odd_name_can_be_run(
     project: takeback.Project, claude: Agent, tree: Path, name: str
 ) -> None:
     """By the id of the checkpoint then."""
     text = said(claude.prompt(f"tb name {name}"))
     (tree / "b").unlink()
-    ref = text.splitlines()[-1].split("`")[1].removeprefix("takeback rollback ")
+    ref = shlex.split(text.splitlines()[-1].split("`")[1])[2]
     assert not ref.startswith("-")
     project.rollback(ref)
     assert (tree / "b").exists()

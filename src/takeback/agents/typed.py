@@ -49,7 +49,8 @@ def read(prompt: str) -> "Typed | None":
         return None
     if words[1] == NAME:
         name = words[2].strip() if len(words) > 2 else ""
-        return Typed(NAME, name) if name.isprintable() and 0 < len(name) < _LONGEST else None
+        is_one_line = len(name.splitlines()) == 1
+        return Typed(NAME, name) if is_one_line and len(name) < _LONGEST else None
     return (
         Typed(words[1]) if len(words) == 2 and words[1] in (UNDO, REDO, LOG, STATUS, WHY) else None
     )
