@@ -102,7 +102,7 @@ def test_each_prompt_is_a_turn(program: str) -> None:
         terminal.expect(question)
         time.sleep(0.3)
         terminal.type(b"x")
-    terminal.expect(b'"second')
+    terminal.expect(b'"second"')
     assert terminal.status() == 0
     terminal.close()
     with takeback.open(".") as project:

@@ -317,7 +317,7 @@ def headline(turn: "RecordedTurn", masker: "Masker" = CLOSED) -> str:
         amount += f"  ({max(turn.ended - turn.started, 0):.1f} s)"
     state = state_text.state(turn)
     amount = f"{state}  {amount}" if state else amount
-    return f'turn {turn.id[:6]}  "{safe_line(masker.words(turn.label))}"  {amount}'
+    return f'turn {turn.id[:6]}  "{layout.title(masker.words(turn.label))}"  {amount}'
 
 
 def change_lines(
