@@ -150,10 +150,13 @@ def of_cline(event: HookEvent, said: Said) -> str:
 
 
 def of_cursor(event: HookEvent, said: Said) -> str:
-    """By its documents."""
+    """By its documents; a hook of Claude Code's settings may answer as that reads it, too."""
     names = {"continue": bool, "permission": str, "user_message": str, "agent_message": str}
-    del event
-    return only(said, **names, additional_context=str, followup_message=str)
+    own = {**names, "additional_context": str, "followup_message": str}
+    claudes = {key: value for key, value in said.items() if key not in own}
+    return only({key: said[key] for key in said if key in own}, **own) or (
+        of_claude(event, claudes) if claudes else ""
+    )
 
 
 def of_nobody(event: HookEvent, said: Said) -> str:

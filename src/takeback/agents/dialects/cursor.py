@@ -61,8 +61,8 @@ class Cursor(ClaudeFormat):
         return event
 
     def can_deny(self, event: "HookEvent") -> bool:
-        """In its own spelling: a prompt, a tool."""
-        return event.name in ("beforeSubmitPrompt", "preToolUse")
+        """A prompt, a tool; in either spelling, since both may report the same one."""
+        return event.name in ("beforeSubmitPrompt", "UserPromptSubmit", "preToolUse", "PreToolUse")
 
     def can_ask(self, event: "HookEvent") -> bool:
         """Nobody tried."""
@@ -70,14 +70,15 @@ class Cursor(ClaudeFormat):
         return False
 
     def answer(self, event: "HookEvent", answer: "Answer") -> "dict[str, Json]":
-        """A verdict in its own spelling; nothing else is documented for both spellings."""
+        """A verdict in its own spelling, and in Claude Code's to a hook of that."""
         if self.understood(event, answer.verdict) != DENY:
             return {}
         why = answer.to_user or answer.to_agent or answer.reason or "Takeback"
-        if event.name == "beforeSubmitPrompt":
-            return {"continue": False, "user_message": why}
+        claudes = super().answer(event, answer) if event.name in KINDS else {}
+        if event.kind == kinds.PROMPT:
+            return {**claudes, "continue": False, "user_message": why}
         told = answer.to_agent or why
-        return {"permission": "deny", "user_message": why, "agent_message": told}
+        return {**claudes, "permission": "deny", "user_message": why, "agent_message": told}
 
     def trial(self, kind: str, trial: "Trial") -> "dict[str, object]":
         """By the documented fields."""
