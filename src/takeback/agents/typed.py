@@ -121,11 +121,12 @@ def is_read(fd: int) -> bool:
 
 
 def keep_result(store: "Store", session: str, text: str) -> None:
-    """Keep what came of it until the next prompt of its session."""
+    """Keep what came of it until the next prompt of its session; once if it was sent twice."""
     path = store.path + _RESULT + session.encode()
     before = home.read_small(path)
     added = text.encode("utf-8", "backslashreplace") + b"\n"
-    home.replace_file(path, before, added, durable=False)
+    if not before.endswith(added):
+        home.replace_file(path, before, added, durable=False)
 
 
 def take_result(store: "Store", session: str) -> str:
