@@ -23,7 +23,7 @@ COMMAND = Command(
         'Each tool call is refused with "paused by the user" before it runs: of one session, or\n'
         "without SESSION of all agents in this project, also of those that start later. A command\n"
         "that runs already is not stopped. Prompts still reach the agent. The pause lasts until\n"
-        "`takeback resume`."
+        "`takeback resume`. Calls that only read go on where the agent does not report them."
     ),
     operands=("[SESSION]",),
     examples=(
