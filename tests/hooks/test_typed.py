@@ -175,6 +175,20 @@ def test_a_slow_one_without_ids_counts_once(
         said(heard({**old, "prompt": "tb status"}))
 
 
+def test_an_editor_adds_to_a_prompt(project: takeback.Project, tree: Path) -> None:
+    """Codex in an editor says what is open there; a turn is called what its user typed."""
+    codex = Codex(tree)
+    added = "# Context from my IDE setup:\n\n## Active file: a\n\n## My request for Codex:\n"
+    codex.prompt(f"{added}make it\n")
+    codex.edit("b", "new\n")
+    codex.stop()
+    assert labels(project) == ["make it"]
+    assert codex.prompt("# Context from my IDE setup:\n\ntb undo") == {}
+    codex.stop()
+    assert said(codex.prompt(f"{added}tb undo\n")).startswith('Took back "make it"')
+    assert names(tree) == ["a"]
+
+
 def test_several_in_one_turn(project: takeback.Project, tree: Path) -> None:
     """What is typed into Codex while it works has the id of the turn that runs."""
     codex = Codex(tree)

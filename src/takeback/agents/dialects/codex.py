@@ -76,6 +76,9 @@ _STOPS = ("multi_agent_v1close_agent", "collaborationinterrupt_agent")
 """Tools that stop a sub-agent, which reports no end of its own then."""
 _NAME = b'"agent_path":"'
 _ROOT = "/root"
+_ADDED = ("# Context from my IDE setup:", "# Files mentioned by the user:")
+_ASKED = "## My request for Codex:"
+"""What its extension of editors and its app put before a prompt, and where that begins."""
 _EXIT_CODE = "Exit code: "
 _BEGINS = ("task_started", "turn_started", "turn_context")
 _ENDS = ("task_complete", "turn_complete")
@@ -135,6 +138,8 @@ class Codex(ClaudeFormat):
         """One event."""
         event = super().read(payload)
         event.turn = text(payload, "turn_id")
+        if event.prompt.startswith(_ADDED):
+            event.prompt = event.prompt.partition(_ASKED)[2].strip() or event.prompt
         event.output = text(payload, "tool_response")
         event.exit_code = number_after(_EXIT_CODE, event.output)
         if event.subagent:
