@@ -247,6 +247,24 @@ def test_who_asks_is_exempt(claude: Agent, tree: Path) -> None:
     assert shell(claude) == ""
 
 
+@pytest.mark.parametrize(
+    "running",
+    [
+        ("Bash", {"command": "cd ~/src/takeback && make test"}),
+        ("Bash", {"command": "make -C /srv/tb"}),
+        ("Task", {"description": "Explain takeback undo", "prompt": "takeback undo"}),
+    ],
+    ids=["folder", "short", "sub-agent"],
+)
+def test_a_name_alone_asks_for_nothing(
+    running: tuple[str, dict[str, str]], claude: Agent, tree: Path
+) -> None:
+    """What runs in a folder of that name, or a sub-agent that is told of it, is not the asker."""
+    claude.begin(*running)
+    undo(tree)
+    assert shell(claude)
+
+
 def test_a_sub_agent_is_refused_by_itself(claude: Agent, tree: Path) -> None:
     """It reads nothing of what its session is told."""
     undo(tree)

@@ -40,6 +40,9 @@ if TYPE_CHECKING:
     from takeback.objects.object_store import ObjectStore
     from takeback.ports import Progress
 
+_OUR_NAMES, _RESTORES = {"takeback", "tb"}, {"undo", "redo", "rollback", "apply"}
+_NO_COMMANDS = (words.AGENT, words.EDIT)
+
 
 class Ending(Value):
     """One end of several things: when it was, and the look at the tree that came with it, if any.
@@ -140,10 +143,15 @@ def touched_sessions(
 
 
 def asks_itself(steps: "Iterable[StepRow]") -> bool:
-    """Whether a command of an agent, as it runs, calls Takeback."""
-    said = " ".join(f"{step.tool} {step.summary}" for step in steps)
-    words = "".join(c if c.isalnum() else " " for c in said).split()
-    return not {"takeback", "tb"}.isdisjoint(words)
+    """Whether a command of an agent, as it runs, has Takeback restore something.
+
+    Its name alone may be that of a folder.
+    """
+    calls = (f"{step.tool} {step.summary}" for step in steps if step.kind not in _NO_COMMANDS)
+    return any(
+        not _OUR_NAMES.isdisjoint(said) and not _RESTORES.isdisjoint(said)
+        for said in ("".join(c if c.isalnum() else " " for c in call).split() for call in calls)
+    )
 
 
 def as_running(ledger: "Ledger", row: "SessionRow", turn: "TurnRow") -> "RunningSession":
