@@ -20,6 +20,8 @@ from takeback.agents.agent import PROMPT, HookEvent
 from takeback.agents.registry import find_agent
 from takeback.disk import programs
 from takeback.hooks import hook as hearing
+from takeback.ledger.log import events
+from takeback.ledger.log.events import NewEvent
 from takeback.upkeep.settings import Settings
 
 
@@ -323,6 +325,29 @@ def test_the_other_commands(project: takeback.Project, claude: Agent, tree: Path
     assert (tree / "b").exists()
     assert labels(project) == ["add payment validation"]
     assert "nothing of this conversation" in said(Agent(tree, "S9").prompt("tb undo"))
+
+
+def test_a_hint_at_redo_only_where_there_is_one(
+    project: takeback.Project, claude: Agent, tree: Path
+) -> None:
+    """What a rollback took back is not put back by a redo."""
+    project.rollback(project.log().turns[0].id + "-")
+    assert said(claude.prompt("tb status")).endswith("\n1 turn taken back")
+    assert "nothing left to redo" in said(claude.prompt("tb redo"))
+    worked(claude, "the second")
+    said(claude.prompt("tb undo"))
+    status = said(claude.prompt("tb status"))
+    assert status.endswith("2 turns taken back; `tb redo` puts back the last")
+    assert names(tree) == ["a"]
+
+
+def test_what_cannot_come_back_is_not_offered(project: takeback.Project, claude: Agent) -> None:
+    """The files of the turn were deleted, as `takeback gc` does."""
+    with project.workspace.held():
+        trimmed = NewEvent(events.HISTORY_TRIMMED, {"checkpoints": [[1, 1 << 40]]}, 1)
+        project.workspace.ledger.record(trimmed)
+    assert "`tb undo` cannot take back" in said(claude.prompt("tb status"))
+    assert "no longer kept" in said(claude.prompt("tb undo"))
 
 
 @pytest.mark.parametrize(

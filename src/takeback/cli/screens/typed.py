@@ -250,17 +250,31 @@ class _Command:
     def _next(self, log: "Log", project: "Project", most: int) -> None:
         screen, undo = self.screen, project.now(self._session).undo
         if undo is not None:
-            title = layout.cut(screen.title(undo.title), _LONGEST)
+            what = f'"{layout.cut(screen.title(undo.title), _LONGEST)}" ({undo.id[:6]})'
             asks = ", after a question in a terminal" if undo.is_shared else ""
-            screen.say(f'`tb undo` takes back "{title}" ({undo.id[:6]}){asks}')
+            if undo.kept:
+                screen.say(f"`tb undo` takes back {what}{asks}")
+            else:
+                screen.say(f"`tb undo` cannot take back {what}: its files are no longer kept")
         if log.undone:
-            screen.say(f"{count(log.undone, 'turn')} taken back; `tb redo` puts back the last")
+            hint = "; `tb redo` puts back the last" if self._can_redo(project) else ""
+            screen.say(f"{count(log.undone, 'turn')} taken back{hint}")
         left_out = [] if most else project.status().left_out
         named = [safe(x.path) for x in left_out if x.reason != "version control"]
         if named:
             more = len(named) - _MOST_LEFT_OUT
             rest = f" and {more:,} more" if more > 0 else ""
             screen.say(f"Not covered: {', '.join(named[:_MOST_LEFT_OUT])}{rest}")
+
+    def _can_redo(self, project: "Project") -> bool:
+        """Whether an undo is the newest to put back: what a rollback took is in no redo."""
+        try:
+            project.plan_redo(session=self._session)
+        except NothingToTakeBackError:
+            return False
+        except TakebackError:
+            return True  # it tells what is in the way
+        return True
 
     def _known(self) -> str:
         if not self._session:
