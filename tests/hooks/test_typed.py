@@ -301,12 +301,24 @@ def test_who_cannot_type(project: takeback.Project, claude: Agent, tree: Path) -
     assert opencode is not None
     event = HookEvent(opencode, "chat.message", PROMPT)
     event.session, event.prompt = "O1", "tb undo"
-    assert not typed.is_ours(event)
+    assert not typed.is_ours(event, {})
     home = Path(os.environ["TAKEBACK_HOME"])
     Settings(os.fsencode(home), project.id).set("hooks.typed", "false")
     claude.prompt("tb undo")
     assert names(tree) == ["a", "b"]
     assert labels(project) == ["tb undo", "add payment validation"]
+
+
+@pytest.mark.parametrize(
+    "inner", ["agent_id", "parent_agent_id", "parent_session_id", "parentAgentId"]
+)
+def test_an_id_of_an_agent_or_a_parent_is_no_humans(inner: str, claude: Agent, tree: Path) -> None:
+    """Whatever the agent calls it, and whether it is known to send it."""
+    claude.prompt("tb undo", **{inner: "A1"})
+    gemini = {"session_id": "S1", "cwd": str(tree), "transcript_path": "/h/.gemini/tmp/x.json"}
+    at = {"hook_event_name": "BeforeAgent", "timestamp": "2026-11-18T07:00:01.000Z"}
+    assert "Takeback" not in str(heard({**gemini, **at, "prompt": "tb undo", inner: "A1"}))
+    assert names(tree) == ["a", "b"]
 
 
 def test_the_other_commands(project: takeback.Project, claude: Agent, tree: Path) -> None:

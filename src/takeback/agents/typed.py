@@ -15,7 +15,7 @@ from takeback.disk import home, operations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from takeback.agents.agent import HookEvent
+    from takeback.agents.agent import HookEvent, Payload
     from takeback.store import Store
 
 UNDO, REDO, LOG, STATUS, WHY, NAME = "undo", "redo", "log", "status", "why", "name"
@@ -26,6 +26,10 @@ _LONGEST = 300
 _INJECTED = ("hook_context", "system-reminder", "system_reminder", "ide_opened_file",
              "ide_selection")  # fmt: skip
 """What agents and hooks put around a prompt, each between two tags."""
+_OF_SUBAGENTS = ("agent_id", "agentId", "parent_agent_id", "parentAgentId", "parent_session_id",
+                 "parentSessionId", "parent_thread_id")  # fmt: skip
+_MAIN = "main"
+"""What Kimi Code calls the agent that the user talks to."""
 _RESULT = b"/typed-"
 _QUESTION = b"%d %d %d\n"
 
@@ -70,9 +74,14 @@ def _without_injected(prompt: str) -> str:
     return text
 
 
-def is_ours(event: "HookEvent") -> bool:
-    """Whether a human typed a command of ours into an agent that can drop it."""
+def is_ours(event: "HookEvent", payload: "Payload") -> bool:
+    """Whether a human typed a command of ours into an agent that can drop it.
+
+    Any agent may name its sub-agents some day, so all names of them count.
+    """
     if event.kind != PROMPT or event.subagent or not event.session:
+        return False
+    if any(payload.get(name) not in (None, "", _MAIN) for name in _OF_SUBAGENTS):
         return False
     return read(event.prompt) is not None and event.agent.can_deny(event)
 

@@ -213,7 +213,7 @@ def _typed(event: "HookEvent", words: "tuple[bytes, ...]", data: bytes) -> "Answ
         return None
     from takeback.agents import typed
 
-    if not typed.is_ours(event) or not _is_typing_on(event, HookContext(*words)):
+    if not typed.is_ours(event, parse(data)) or not _is_typing_on(event, HookContext(*words)):
         return None
     from takeback.hooks import words as sentences
 
