@@ -43,6 +43,15 @@ OPTIONS = (
 )
 
 
+_VS_CODE = "`takeback install claude-code`: VS Code has no hooks of its own and runs these"
+_ELSEWHERE = {
+    "vs-code": _VS_CODE,
+    "vscode": _VS_CODE,
+    "aider": "`takeback run -- aider` records each of its prompts as a turn",
+}
+"""How an agent is recorded that has no settings for hooks."""
+
+
 def scope_of(given: "Arguments") -> str:
     if given.has("user") and given.has("project"):
         raise UsageError(
@@ -63,16 +72,22 @@ def named(given: "Arguments") -> "list[Agent]":
 def _agent_of(name: str) -> "Agent":
     known = installable()
     if name not in known:
-        import difflib
-
-        close = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
-        raise UsageError(
-            f"`{name}` is not an agent that Takeback can be installed for",
-            hint=f"did you mean `{close[0]}`?"
-            if close
-            else f"use one of {', '.join(known)}; `takeback run -- COMMAND…` works for any agent",
-        )
+        problem = f"`{name}` is not an agent that Takeback can be installed for"
+        raise UsageError(problem, hint=_hint_at(name.lower().replace(" ", "-"), tuple(known)))
     return known[name]
+
+
+def _hint_at(name: str, known: "tuple[str, ...]") -> str:
+    """What to type instead of a name that is none of an agent with settings."""
+    if name in _ELSEWHERE:
+        return _ELSEWHERE[name]
+    import difflib
+
+    close = [each for each in known if name and name in each]
+    close += difflib.get_close_matches(name, known, n=1)
+    if close:
+        return f"did you mean `{close[0]}`?"
+    return f"use one of {', '.join(known)}; `takeback run -- COMMAND…` works for any agent"
 
 
 class Tally:
