@@ -119,13 +119,21 @@ def test_a_folder_that_is_not_there_installs_nothing(machine: Machine, run: Run)
     assert machine.contents() == before
 
 
+@pytest.mark.parametrize(
+    ("words", "part"),
+    [
+        (("pause", "nosuch"), "no session matches"),
+        (("resume", "nosuch"), "not in a project yet"),
+        (("resume",), "not in a project yet"),
+    ],
+)
 def test_a_pause_of_an_unknown_session_makes_no_store(
-    machine: Machine, run: Run, home: Path
+    words: tuple[str, ...], part: str, machine: Machine, run: Run, home: Path
 ) -> None:
-    """No session can be known where no project is."""
-    said = run("pause", "nosuch")
+    """No session can be known where no project is, and nobody can be paused there."""
+    said = run(*words)
     assert said.code == 2
-    assert "no session matches" in said.err
+    assert part in said.err
     assert machine.contents() == {}
     assert not (home / "projects").exists() or not [*(home / "projects").iterdir()]
 

@@ -569,7 +569,7 @@ ANSWERS: dict[str, Callable[[Cli, Path, Path], dict[str, object]]] = {
     "takeback install": _install,
     "takeback uninstall": _uninstall,
     "takeback pause": lambda cli, _shop, _home: cli("pause", "--json").json(),
-    "takeback resume": lambda cli, _shop, _home: cli("resume", "--json").json(),
+    "takeback resume": lambda cli, _shop, _home: (cli("pause"), cli("resume", "--json").json())[1],
     "takeback effects": _effects,
     "takeback lessons": _lessons,
     "takeback participant": _participants,

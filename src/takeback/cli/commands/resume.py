@@ -2,7 +2,7 @@
 
 import os
 
-from takeback.cli.app import open_project
+from takeback.cli.app import get_project
 from takeback.cli.commands.pause import as_json
 from takeback.cli.parser import AGENTS, Arguments, Command
 from takeback.cli.screen import Screen, safe_line
@@ -25,7 +25,7 @@ COMMAND = Command(
 
 def run(given: "Arguments", screen: "Screen") -> int:
     session = given.operands[0] if given.operands else None
-    with open_project(given, screen) as project:
+    with get_project(given, screen) as project:
         was_paused = project.recorder().release(session)
         where = safe_line(os.fsdecode(project.root))
         if screen.json:
