@@ -275,3 +275,18 @@ def test_what_was_left_of_turns_together_is_left_of_each(work: Work) -> None:
         work.project.undo(turn.id)
     work.project.undo(turn.id, decide="take-back")
     assert work.text("a.txt") == "1\n2\n3\n"
+
+
+def test_what_is_not_there_any_more_is_not_left(work: Work) -> None:
+    """You wrote one line of two turns anew, and took back the other: only the first is left."""
+    work.write(a_txt=TEXT)
+    turns = []
+    for number in (3, 15):
+        with work.turn() as turn:
+            work.put("a.txt", work.text("a.txt").replace(f"line {number}\n", f"new {number}\n"))
+        turns.append(turn.id)
+    mine = TEXT.replace("line 3\n", "mine\n")
+    work.write(a_txt=mine)
+    work.project.undo(turns, decide="skip-conflicts")
+    assert work.text("a.txt") == mine
+    assert [turn.id for turn in work.project.log().turns] == [turns[0]]

@@ -291,7 +291,7 @@ class Draft(Wishes):
     def _revert_at(self, spot: "_Spot", runs: "Fold", since: "Since") -> None:
         """Take back changes at one place, the newest first."""
         now = self._now.at(spot.at)
-        folded = self._fold(spot, self._planned(spot.at), runs, since)
+        folded = self._fold(spot, self.planned(spot.at), runs, since)
         if folded is None:
             return
         state, older = folded
@@ -301,7 +301,7 @@ class Draft(Wishes):
             self._revert_at(moved, older, since)
         elif older:
             self._fold(spot, state, older, since)
-        if self._is_undecided(self._counted(spot, self._planned(spot.at), runs, since)):
+        if self._is_undecided(self._counted(spot, self.planned(spot.at), runs, since)):
             return
         if not is_same(now, state):
             self._wish(spot, state)
@@ -379,7 +379,7 @@ class Draft(Wishes):
         is_wanted = self._by_hunk or spot.by_hunk or self._merging.is_by_hunk(spot.seen)
         return is_wanted and all(side is not None and side.kind == REGULAR for side in sides)
 
-    def _planned(self, path: bytes) -> "Entry | None":
+    def planned(self, path: bytes) -> "Entry | None":
         """What will be at a path, as far as it is known."""
         return self.wishes[path].target if path in self.wishes else self._now.at(path)
 
@@ -388,7 +388,7 @@ class Draft(Wishes):
         after = runs[0][1]
         if after is None or any(before is None for before, _ in runs):
             return None
-        found = self._renamed.find(spot.taken.path, after, self._planned)
+        found = self._renamed.find(spot.taken.path, after, self.planned)
         if found is None or self._goes(found) or found == spot.at:
             return None
         return _Spot(spot.taken, found, spot.folder_at)
@@ -398,7 +398,7 @@ class Draft(Wishes):
         left = taken.runs[0][1]
         if left is None or self._now.at(taken.path) is not None:
             return taken.path
-        found = self._renamed.find(taken.path, left, self._planned)
+        found = self._renamed.find(taken.path, left, self.planned)
         if found is None or self._goes(found):
             return taken.path
         self.old_names.add(taken.path)
@@ -416,18 +416,18 @@ class Draft(Wishes):
         """
         old, new, left = move.old, move.new, move.new.runs[0][1]
         # Under a later name it may have been edited, too; that is taken back already.
-        now = self._planned(new.path)
+        now = self.planned(new.path)
         if self._now.at(old.path) is not None or is_unknown(now):
             return False
         if move.is_plain and not move.is_made and is_same(now, left):
             return False
         at, goes = (new.path, b"") if move.is_made else (old.path, new.path if now else b"")
         if now is None and left is not None:
-            found = self._renamed.find(new.path, left, self._planned)
+            found = self._renamed.find(new.path, left, self.planned)
             if found is None:
                 self.kept[old.path] = Reason(reasons.RENAMED_AND_DELETED)
                 return True
-            at, now = found, self._planned(found)
+            at, now = found, self.planned(found)
             self.old_names.add(new.path)
             self.places |= dict.fromkeys((each.path for each in move.names), at)
         spot = _Spot(old, at, folder_at, goes)

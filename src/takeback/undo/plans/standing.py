@@ -474,8 +474,7 @@ class Rest:
             whole = copy.copy(own[0][1])
             whole.runs = [each.runs[0] for _, each in own]
             state = scratch.fold(whole)
-            wish = draft.wishes.get(path)
-            if wish is not None and is_same(wish.target, state):
+            if draft.places.get(path) == path and is_same(draft.planned(path), state):
                 for place, (turn, each) in enumerate(own):
                     for why, blocks in scratch.rest.get((path, place), ()):
                         yield Left(path, turn, each.last, why, original(blocks, each.blocks[0]))
