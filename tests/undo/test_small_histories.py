@@ -290,3 +290,17 @@ def test_what_is_not_there_any_more_is_not_left(work: Work) -> None:
     work.project.undo(turns, decide="skip-conflicts")
     assert work.text("a.txt") == mine
     assert [turn.id for turn in work.project.log().turns] == [turns[0]]
+
+
+def test_what_a_running_turn_lost_by_undo_is_no_conflict(work: Work) -> None:
+    """A running turn is undone and goes on elsewhere; you may write what it had written."""
+    work.write(a_txt="1\n", b_txt="1\n")
+    with work.turn() as turn:
+        work.write(a_txt="2\n")
+        work.undo()
+        other = work.project.session("other").turn("other")
+        work.write(a_txt="theirs\n")
+        other.end()
+        work.write(b_txt="2\n")
+    work.undo(turn=turn.id)
+    assert (work.text("a.txt"), work.text("b.txt")) == ("theirs\n", "1\n")
