@@ -304,3 +304,37 @@ def test_what_a_running_turn_lost_by_undo_is_no_conflict(work: Work) -> None:
         work.write(b_txt="2\n")
     work.undo(turn=turn.id)
     assert (work.text("a.txt"), work.text("b.txt")) == ("theirs\n", "1\n")
+
+
+def test_a_rename_with_an_edit_and_a_later_rename_are_undone_together(work: Work) -> None:
+    """Others renamed the file once more: undo and redo of the first, then undo of both."""
+    work.write(old_txt=TEXT)
+    work.project.checkpoint()
+    one, two = (work.project.session(name) for name in ("one", "two"))
+    edited = "new\n" + TEXT
+    first = _turn(work, one, ["old.txt", "new.txt"], {"old.txt": None, "new.txt": edited})
+    second = _turn(work, two, ["new.txt", "last.txt"], {"new.txt": None, "last.txt": edited})
+    work.project.undo(first.id)
+    assert work.text("last.txt") == TEXT
+    work.project.redo()
+    assert work.text("last.txt") == edited
+    work.project.undo([first.id, second.id])
+    assert work.text("old.txt") == TEXT
+    assert work.has_none("new.txt", "last.txt")
+
+
+def test_a_rename_with_an_edit_and_an_edit_of_others_in_between(work: Work) -> None:
+    """The turn edits the file once more: all its edits go, and theirs come under the old name."""
+    work.write(old_txt=TEXT)
+    work.project.checkpoint()
+    one, two = (work.project.session(name) for name in ("one", "two"))
+    edited = "new\n" + TEXT
+    theirs = edited.replace("line 9\n", "theirs\n")
+    first = one.turn("work", whole=False)
+    _edit(work, first, ["old.txt", "new.txt"], {"old.txt": None, "new.txt": edited})
+    _turn(work, two, ["new.txt"], {"new.txt": theirs})
+    _edit(work, first, ["new.txt"], {"new.txt": theirs + "newer\n"})
+    first.end()
+    work.project.undo(first.id)
+    assert work.text("old.txt") == TEXT.replace("line 9\n", "theirs\n")
+    assert work.has_none("new.txt")
