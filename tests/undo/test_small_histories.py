@@ -338,3 +338,54 @@ def test_a_rename_with_an_edit_and_an_edit_of_others_in_between(work: Work) -> N
     work.project.undo(first.id)
     assert work.text("old.txt") == TEXT.replace("line 9\n", "theirs\n")
     assert work.has_none("new.txt")
+
+
+def _renamed_and_edited(work: Work) -> tuple[takeback.Turn, takeback.Turn]:
+    """A turn renames a file and edits it, another edits it; the first is undone and redone."""
+    work.write(old_txt=TEXT)
+    work.project.checkpoint()
+    first = work.session.turn("work", whole=False)
+    _edit(work, first, ["old.txt", "new.txt"], {"old.txt": None, "new.txt": TEXT})
+    _edit(work, first, ["new.txt"], {"new.txt": TEXT + "first\n"})
+    first.end()
+    second = _turn(work, work.session, ["new.txt"], {"new.txt": "second\n" + TEXT + "first\n"})
+    work.project.undo(first.id)
+    assert work.text("old.txt") == "second\n" + TEXT
+    work.project.redo()
+    assert work.text("new.txt") == "second\n" + TEXT + "first\n"
+    return first, second
+
+
+def test_an_edit_from_before_a_rename_was_put_back(work: Work) -> None:
+    """The file had the name already when it was edited; undo of both takes the edit, too."""
+    first, second = _renamed_and_edited(work)
+    work.project.undo([first.id, second.id])
+    assert work.text("old.txt") == TEXT
+    assert work.has_none("new.txt")
+
+
+def test_an_edit_after_a_rename_that_was_put_back_goes_with_it(work: Work) -> None:
+    """You edit the file after that: undo of both turns brings your edit to the old name."""
+    first, second = _renamed_and_edited(work)
+    work.write(new_txt=work.text("new.txt").replace("line 9\n", "mine\n"))
+    work.project.undo([first.id, second.id])
+    assert work.text("old.txt") == TEXT.replace("line 9\n", "mine\n")
+    assert work.has_none("new.txt")
+
+
+def test_a_file_that_was_renamed_twice_and_deleted_comes_back_with_edits_of_others(
+    work: Work,
+) -> None:
+    """Others edited it between both renames: it comes back once, under its oldest name."""
+    work.write(old_txt=TEXT)
+    work.project.checkpoint()
+    one, two = (work.project.session(name) for name in ("one", "two"))
+    turn, edited = one.turn("work", whole=False), TEXT + "theirs\n"
+    _edit(work, turn, ["old.txt", "new.txt"], {"old.txt": None, "new.txt": TEXT})
+    _turn(work, two, ["new.txt"], {"new.txt": edited})
+    _edit(work, turn, ["new.txt", "last.txt"], {"new.txt": None, "last.txt": edited})
+    _edit(work, turn, ["last.txt"], {"last.txt": None})
+    turn.end()
+    work.project.undo(turn.id)
+    assert work.text("old.txt") == edited
+    assert work.has_none("new.txt", "last.txt")

@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from takeback.disk.libgit2 import Signature
     from takeback.ledger.ledger import Ledger
     from takeback.model.tree import Entry
-    from takeback.undo.plans.draft import View
     from takeback.undo.plans.reverts import Fold, Taken
+    from takeback.undo.plans.wishes import View
 
     Renames = dict[bytes, set[bytes]]
     At = Callable[[bytes], Entry | None]
@@ -52,23 +52,23 @@ class Move:
     @property
     def is_plain(self) -> bool:
         """Whether nobody else changed the file while it got its names."""
-        return all(len(each.runs) == 1 for each in self.names[1:])
+        return all(len(each.newest) == 1 for each in self.names[1:])
 
     @property
     def is_made(self) -> bool:
         """Whether the file was not there before."""
-        return self.old.runs[-1][0] is None
+        return self.old.newest[-1][0] is None
 
     @property
     def runs(self) -> "Fold":
         """What was done to the file under all its names, the newest first."""
-        newest = self.new.runs
+        newest, first = self.new.newest, self.old.newest
         found, left = list(newest[:-1]), newest[-1][1]
-        for each in reversed(self.names[1:-1]):
-            if len(each.runs) > 1:
-                found += [(each.runs[0][0], left), *each.runs[1:-1]]
-                left = each.runs[-1][1]
-        return [*found, (self.old.runs[0][0], left), *self.old.runs[1:]]
+        for runs in (each.newest for each in reversed(self.names[1:-1])):
+            if len(runs) > 1:
+                found += [(runs[0][0], left), *runs[1:-1]]
+                left = runs[-1][1]
+        return [*found, (first[0][0], left), *first[1:]]
 
 
 def renamed(taken: "Iterable[Taken]") -> "Renames":
@@ -122,7 +122,7 @@ def moves(
         read, went, len(changed) * len(went) + (len(new) - len(changed)) * len(returned)
     )
     for path, chain in sorted(new.items()):
-        first, made = chain[0], chain[0].runs[-1][1]
+        first, made = chain[0], chain[0].newest[-1][1]
         left = {
             name: went[name]
             for name in search.candidates(made, went if path in changed else returned)
@@ -137,14 +137,14 @@ def moves(
 
 def _is_made(taken: "Taken") -> bool:
     """Whether a file was not there before."""
-    before, after = taken.runs[-1]
+    before, after = taken.newest[-1]
     return before is None and _is_file(after)
 
 
 def _is_as_left(chain: "list[Taken]", now: "View") -> bool:
     """Whether nobody else changed a file under any of its names."""
     last = chain[-1]
-    return all(len(each.runs) == 1 for each in chain) and is_same(
+    return all(len(each.newest) == 1 for each in chain) and is_same(
         now.at(last.path), last.runs[0][1]
     )
 
@@ -165,9 +165,10 @@ def _chain(group: "list[Taken]") -> "list[Taken]":
         chain.append(next_of[chain[-1].path])
     first, *middle, last = chain
     went = all(each.runs[0][1] is None for each in (first, *middle))
-    came = all(each.runs[-1][0] is None for each in (*middle, last))
+    came = all(each.newest[-1][0] is None for each in (*middle, last))
     is_whole = len(chain) == len(group)
-    is_file = _is_file(first.runs[0][0]) and _is_file(last.runs[-1][1])
+    is_gone = last.runs[0][1] is None  # it was deleted in the end
+    is_file = _is_file(first.runs[0][0]) and (is_gone or _is_file(last.newest[-1][1]))
     return chain if went and came and is_whole and is_file else []
 
 

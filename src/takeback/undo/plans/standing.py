@@ -35,9 +35,9 @@ if TYPE_CHECKING:
     from takeback.model.text.json_text import Json
     from takeback.model.text.lines import Block
     from takeback.model.tree import Entry
-    from takeback.undo.plans.draft import View
     from takeback.undo.plans.merge import Merging
     from takeback.undo.plans.reverts import Reverts, Taken
+    from takeback.undo.plans.wishes import View
 
     Known = Entry | None
 
