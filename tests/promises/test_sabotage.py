@@ -22,7 +22,8 @@ from takeback.model.tree import Difference, Op
 from takeback.objects.object_store import ObjectStore
 from takeback.undo import apply as restore
 from takeback.undo import rescue
-from takeback.undo.plans.draft import Draft, Wish
+from takeback.undo.plans.draft import Draft
+from takeback.undo.plans.wishes import Wish
 from takeback.undo.restorer import Restorer
 from takeback.worktree import stage
 from takeback.worktree.stage import Stage
@@ -31,7 +32,7 @@ from tests.promises import test_restore_rules as rules
 
 if TYPE_CHECKING:
     from takeback.model.tree import Entry
-    from takeback.undo.plans.draft import FolderAt
+    from takeback.undo.plans.wishes import FolderAt
 
 Break = Callable[[pytest.MonkeyPatch], None]
 

@@ -176,7 +176,8 @@ class Model:
         """
         found = set()
         for text in self.texts:
-            if not text.is_there(dropped) and not text.is_there(self.dropped):
+            is_deleted = any(edit not in dropped for edit in text.deleted)
+            if is_deleted and not text.is_there(self.dropped):
                 found |= set(text.edits())
             for line in text.lines:
                 if [state for edit, state in line.states if edit not in dropped][-1:] == [None]:

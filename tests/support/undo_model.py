@@ -329,7 +329,7 @@ class Model:
     def _reverted(self, by: Act, entry: Act | None, scope: list[bytes]) -> Tree:
         """The tree without what somebody changed, be it the entry itself or an undo of it."""
         taken = self._taken(by)
-        _require_known(scope, taken)
+        _require_known(scope, {change.path for change in self.changes if change.by is by})
         groups = _renames(taken.values())
         chosen = {path for path in taken if is_in(path, scope)} if scope else set(taken)
         chosen |= {path for group in groups if group & chosen for path in group}
@@ -350,20 +350,33 @@ class Model:
         return settled(self.tree, reverting.wanted)
 
     def _taken(self, by: Act) -> dict[bytes, Taken]:
+        """What stands of a turn, or what a restore did."""
+
+        def stands(change: Change) -> bool:
+            return change.by is by and not self._is_undone(change)
+
         found: dict[bytes, list[Change]] = {}
-        for change in self.changes:
-            if change.by is by:
-                found.setdefault(change.path, []).append(change)
+        for change in filter(stands, self.changes):
+            found.setdefault(change.path, []).append(change)
         return {
             path: Taken(
                 path,
-                self._runs(path, lambda change: change.by is by),
+                self._runs(path, stands),
                 {change.origin for change in changes if change.origin is not None},
                 changes[0].state,
                 changes[0].was,
             )
             for path, changes in sorted(found.items())
         }
+
+    def _is_undone(self, change: Change) -> bool:
+        """Whether an undo took back a change of a turn; what others write there is no conflict."""
+        if change.by is None or change.by.kind != TURN:
+            return False
+        later = [c for c in self.changes if c.path == change.path and c.state > change.state]
+        acts = [c.by for c in later if c.by is not None and self.says.is_live(c.by)]
+        back = {act.of for act in acts if act.kind == REDO}
+        return any(act.kind == UNDO and act.of is change.by and act not in back for act in acts)
 
     def _made_since(self, taken: Iterable[Taken], entry: Act | None) -> dict[bytes, bytes | None]:
         """What others made since the first of these paths was changed."""

@@ -275,3 +275,117 @@ def test_what_was_left_of_turns_together_is_left_of_each(work: Work) -> None:
         work.project.undo(turn.id)
     work.project.undo(turn.id, decide="take-back")
     assert work.text("a.txt") == "1\n2\n3\n"
+
+
+def test_what_is_not_there_any_more_is_not_left(work: Work) -> None:
+    """You wrote one line of two turns anew, and took back the other: only the first is left."""
+    work.write(a_txt=TEXT)
+    turns = []
+    for number in (3, 15):
+        with work.turn() as turn:
+            work.put("a.txt", work.text("a.txt").replace(f"line {number}\n", f"new {number}\n"))
+        turns.append(turn.id)
+    mine = TEXT.replace("line 3\n", "mine\n")
+    work.write(a_txt=mine)
+    work.project.undo(turns, decide="skip-conflicts")
+    assert work.text("a.txt") == mine
+    assert [turn.id for turn in work.project.log().turns] == [turns[0]]
+
+
+def test_what_a_running_turn_lost_by_undo_is_no_conflict(work: Work) -> None:
+    """A running turn is undone and goes on elsewhere; you may write what it had written."""
+    work.write(a_txt="1\n", b_txt="1\n")
+    with work.turn() as turn:
+        work.write(a_txt="2\n")
+        work.undo()
+        other = work.project.session("other").turn("other")
+        work.write(a_txt="theirs\n")
+        other.end()
+        work.write(b_txt="2\n")
+    work.undo(turn=turn.id)
+    assert (work.text("a.txt"), work.text("b.txt")) == ("theirs\n", "1\n")
+
+
+def test_a_rename_with_an_edit_and_a_later_rename_are_undone_together(work: Work) -> None:
+    """Others renamed the file once more: undo and redo of the first, then undo of both."""
+    work.write(old_txt=TEXT)
+    work.project.checkpoint()
+    one, two = (work.project.session(name) for name in ("one", "two"))
+    edited = "new\n" + TEXT
+    first = _turn(work, one, ["old.txt", "new.txt"], {"old.txt": None, "new.txt": edited})
+    second = _turn(work, two, ["new.txt", "last.txt"], {"new.txt": None, "last.txt": edited})
+    work.project.undo(first.id)
+    assert work.text("last.txt") == TEXT
+    work.project.redo()
+    assert work.text("last.txt") == edited
+    work.project.undo([first.id, second.id])
+    assert work.text("old.txt") == TEXT
+    assert work.has_none("new.txt", "last.txt")
+
+
+def test_a_rename_with_an_edit_and_an_edit_of_others_in_between(work: Work) -> None:
+    """The turn edits the file once more: all its edits go, and theirs come under the old name."""
+    work.write(old_txt=TEXT)
+    work.project.checkpoint()
+    one, two = (work.project.session(name) for name in ("one", "two"))
+    edited = "new\n" + TEXT
+    theirs = edited.replace("line 9\n", "theirs\n")
+    first = one.turn("work", whole=False)
+    _edit(work, first, ["old.txt", "new.txt"], {"old.txt": None, "new.txt": edited})
+    _turn(work, two, ["new.txt"], {"new.txt": theirs})
+    _edit(work, first, ["new.txt"], {"new.txt": theirs + "newer\n"})
+    first.end()
+    work.project.undo(first.id)
+    assert work.text("old.txt") == TEXT.replace("line 9\n", "theirs\n")
+    assert work.has_none("new.txt")
+
+
+def _renamed_and_edited(work: Work) -> tuple[takeback.Turn, takeback.Turn]:
+    """A turn renames a file and edits it, another edits it; the first is undone and redone."""
+    work.write(old_txt=TEXT)
+    work.project.checkpoint()
+    first = work.session.turn("work", whole=False)
+    _edit(work, first, ["old.txt", "new.txt"], {"old.txt": None, "new.txt": TEXT})
+    _edit(work, first, ["new.txt"], {"new.txt": TEXT + "first\n"})
+    first.end()
+    second = _turn(work, work.session, ["new.txt"], {"new.txt": "second\n" + TEXT + "first\n"})
+    work.project.undo(first.id)
+    assert work.text("old.txt") == "second\n" + TEXT
+    work.project.redo()
+    assert work.text("new.txt") == "second\n" + TEXT + "first\n"
+    return first, second
+
+
+def test_an_edit_from_before_a_rename_was_put_back(work: Work) -> None:
+    """The file had the name already when it was edited; undo of both takes the edit, too."""
+    first, second = _renamed_and_edited(work)
+    work.project.undo([first.id, second.id])
+    assert work.text("old.txt") == TEXT
+    assert work.has_none("new.txt")
+
+
+def test_an_edit_after_a_rename_that_was_put_back_goes_with_it(work: Work) -> None:
+    """You edit the file after that: undo of both turns brings your edit to the old name."""
+    first, second = _renamed_and_edited(work)
+    work.write(new_txt=work.text("new.txt").replace("line 9\n", "mine\n"))
+    work.project.undo([first.id, second.id])
+    assert work.text("old.txt") == TEXT.replace("line 9\n", "mine\n")
+    assert work.has_none("new.txt")
+
+
+def test_a_file_that_was_renamed_twice_and_deleted_comes_back_with_edits_of_others(
+    work: Work,
+) -> None:
+    """Others edited it between both renames: it comes back once, under its oldest name."""
+    work.write(old_txt=TEXT)
+    work.project.checkpoint()
+    one, two = (work.project.session(name) for name in ("one", "two"))
+    turn, edited = one.turn("work", whole=False), TEXT + "theirs\n"
+    _edit(work, turn, ["old.txt", "new.txt"], {"old.txt": None, "new.txt": TEXT})
+    _turn(work, two, ["new.txt"], {"new.txt": edited})
+    _edit(work, turn, ["new.txt", "last.txt"], {"new.txt": None, "last.txt": edited})
+    _edit(work, turn, ["last.txt"], {"last.txt": None})
+    turn.end()
+    work.project.undo(turn.id)
+    assert work.text("old.txt") == edited
+    assert work.has_none("new.txt", "last.txt")

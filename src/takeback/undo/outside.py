@@ -62,6 +62,7 @@ class Elsewhere:
                 )
                 continue
             draft.revert(_taken(path, self.runs[path]), _no_folder, self._since)
+            draft.revert_older()
             if path in draft.skipped:
                 # What is left of a file outside is known only as a whole, for the next undo.
                 draft.wishes.pop(path, None)
@@ -121,7 +122,7 @@ def staying(ledger: "Ledger", turns: "Sequence[str]") -> "tuple[Reason, ...]":
 
 def _taken(path: bytes, fold: "list[Fold]") -> Taken:
     taken = Taken(Run(path, -1, 0, NAMED, None), fold[0])
-    taken.runs = fold
+    taken.runs, taken.lasts = fold, [0] * len(fold)
     return taken
 
 

@@ -15,46 +15,31 @@ A path becomes what is wished, conflicts, is kept, or is skipped because nobody 
 import os
 
 from takeback.model import reasons, words
-from takeback.model.plan import FORCED, GONE, OPEN, SETTLED, Conflict, PlannedChange, Remark
+from takeback.model.plan import FORCED, GONE, OPEN, SETTLED, Conflict
 from takeback.model.reasons import Reason, not_covered
 from takeback.model.tree import (
-    FOLDER,
     REGULAR,
     UnstoredFile,
-    can_be_captured,
     can_return,
-    folders_above,
     goes_as_folder,
     is_as_left,
     is_same,
     is_unknown,
-    joined,
-    verb_of,
 )
 from takeback.undo.plans.merge import LEAVING, Clash, Kept, TextMerge
+from takeback.undo.plans.wishes import Wish, Wishes
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
-    from typing import Protocol
 
     from takeback.model.plan import Hunk
     from takeback.model.text.lines import Block
-    from takeback.model.tree import Difference, Entry
+    from takeback.model.tree import Entry
     from takeback.undo.plans.merge import Merging
     from takeback.undo.plans.renames import Move, Renamed, Renames
     from takeback.undo.plans.reverts import Taken
-
-    class View(Protocol):
-        """A state of the tree, path by path."""
-
-        def at(self, path: bytes) -> Entry | None:
-            """What is at a path; an entry with a reason if nobody knows."""
-
-        def below(self, path: bytes) -> list[Entry]:
-            """What a folder holds."""
-
-    FolderAt = Callable[[bytes], Entry | None]
+    from takeback.undo.plans.wishes import FolderAt, View
 
     Since = Callable[[bytes], list[str]]
 
@@ -64,168 +49,6 @@ if TYPE_CHECKING:
 
     Rest = tuple[str, tuple[Block, ...] | None]
     """What is left of a change, and why: some blocks of it, or all."""
-
-
-class Wish:
-    """What a path shall become, where its folder would come from, and whose change that is.
-
-    `along` says with what it goes, if nobody named it; `merged` with whose changes it is put
-    together. `hunks` are its places, if somebody wants to choose among them.
-    """
-
-    __slots__ = ("along", "folder_at", "how", "hunks", "merged", "target")
-
-    def __init__(
-        self, target: "Entry | None", folder_at: "FolderAt | None" = None, how: str = ""
-    ) -> None:
-        self.target = target
-        self.folder_at = folder_at
-        self.how = how
-        self.along: Reason | None = None
-        self.merged: Reason | None = None
-        self.hunks: tuple[Hunk, ...] = ()
-
-
-class Wishes:
-    """What shall be done at which path, and what is said of others."""
-
-    def __init__(self, now: "View", merging: "Merging") -> None:
-        self._now = now
-        self._merging = merging
-        self.wishes: dict[bytes, Wish] = {}
-        self.conflicts: dict[bytes, Conflict] = {}
-        self.kept: dict[bytes, Reason] = {}
-        self.skipped: dict[bytes, Reason] = {}
-        self._there: set[bytes] = set()
-
-    def exactly(self, found: "Difference", folder_at: "FolderAt") -> None:
-        """Let a path become what it was, whoever changed it."""
-        now, then = found.before, found.after
-        if then is not None and then.reason:
-            self.skipped[found.raw_path] = not_covered(then, reasons.NOT_COVERED_THEN)
-        elif now is None or not now.reason or can_be_captured(now, then):
-            self.wishes[found.raw_path] = Wish(then, folder_at)
-        elif then is None or (now.kind in (FOLDER, 0) and then.kind == FOLDER):
-            self.skipped[found.raw_path] = not_covered(now)
-        else:
-            self._object(found.raw_path, not_covered(now, reasons.IN_THE_WAY))
-
-    # -- what follows from it --------------------------------------------------------------
-
-    def finish(self) -> None:
-        """See that folders are there for what is put into them, and empty when they go."""
-        for path in sorted(self.wishes):
-            self._require_folders(path)
-        for path in sorted(self.wishes, reverse=True):
-            self._require_empty(path)
-        # Of a folder that is left alone nobody needs to hear what is in it.
-        known = self.skipped.keys()
-        self.skipped = {p: self.skipped[p] for p in known if known.isdisjoint(folders_above(p))}
-
-    def _require_folders(self, path: bytes) -> None:
-        wish = self.wishes.get(path)
-        if wish is None or wish.target is None:
-            return
-        for above in folders_above(path):
-            if above in self._there:
-                continue
-            problem = self._require_folder(above, wish)
-            if problem is None:
-                self._there.add(above)
-            else:
-                del self.wishes[path]
-                self._object(path, problem)
-                return
-
-    def _require_folder(self, path: bytes, wish: Wish) -> "Reason | None":
-        """Let a folder be there, in which something shall be; why it cannot, if so."""
-        shown = os.fsdecode(path)
-        if path in self.conflicts:
-            return Reason(reasons.FOLDER_CONFLICTS, folder=shown)
-        wanted = self.wishes.get(path)
-        if wanted is not None and wanted.target is not None:
-            is_folder = wanted.target.kind == FOLDER
-            return None if is_folder else Reason(reasons.NO_FOLDER_THEN, folder=shown)
-        now = self._now.at(path)
-        if now is not None and now.kind == FOLDER and not now.reason:
-            self.wishes.pop(path, None)
-            return None
-        if now is not None and (wanted is None or now.reason):
-            why = words.word(now.reason) if now.reason else ""
-            return Reason(reasons.NO_FOLDER, folder=shown, why=why)
-        folder = wish.folder_at(path) if wish.folder_at is not None else None
-        if folder is None or folder.kind != FOLDER or folder.reason:
-            return Reason(reasons.FOLDER_GONE, folder=shown)
-        self.wishes[path] = Wish(folder, wish.folder_at, wish.how)
-        return None
-
-    def _require_empty(self, path: bytes) -> None:
-        """A folder goes, or becomes something else, only if nothing stays in it."""
-        wish, now = self.wishes.get(path), self._now.at(path)
-        if wish is None or now is None or now.kind != FOLDER or now.reason:
-            return
-        if wish.target is not None and wish.target.kind == FOLDER:
-            return
-        stays = [e for e in self._now.below(path) if not self._goes(joined(path, e.name))]
-        if not stays:
-            return
-        del self.wishes[path]
-        first = os.fsdecode(min(entry.name for entry in stays))
-        if wish.target is None:
-            self.kept[path] = Reason(reasons.NOT_EMPTY, name=first, count=len(stays))
-        else:
-            self._object(path, Reason(reasons.HOLDS_OTHERS, name=first, count=len(stays)))
-
-    def _goes(self, path: bytes) -> bool:
-        wish = self.wishes.get(path)
-        return wish is not None and wish.target is None
-
-    def _object(self, path: bytes, reason: Reason) -> None:
-        if not self._is_left(path, reason):
-            self.conflicts[path] = Conflict(path, reason)
-
-    def _is_left(self, path: bytes, reason: Reason, decision: str = "") -> bool:
-        """Leave a path as it is, if that was decided."""
-        decision = decision or self._merging.decision(path)
-        if decision == words.KEEP_MINE:
-            self.kept[path] = reason.with_facts(decision=decision)
-        elif decision == words.SKIP:
-            self.skipped[path] = reason.with_facts(decision=decision)
-        return decision in LEAVING
-
-    # -- what comes of it ------------------------------------------------------------------
-
-    def changes(self, whose: "Callable[[bytes], tuple[str, ...]]") -> "tuple[PlannedChange, ...]":
-        """What would be done, in the order of the paths."""
-        found = []
-        for path in sorted(self.wishes):
-            wish, now = self.wishes[path], self._now.at(path)
-            verb = verb_of(path, now, wish.target)
-            if verb:
-                found.append(
-                    PlannedChange(
-                        path,
-                        verb,
-                        now,
-                        wish.target,
-                        whose=whose(path),
-                        how=wish.how,
-                        along=wish.along,
-                        merged=wish.merged,
-                        hunks=wish.hunks,
-                    )
-                )
-        return tuple(found)
-
-
-def in_order(conflicts: "dict[bytes, Conflict]") -> "tuple[Conflict, ...]":
-    """Conflicts in the order of their paths."""
-    return tuple(conflicts[path] for path in sorted(conflicts))
-
-
-def remarks(said: "dict[bytes, Reason]") -> "tuple[Remark, ...]":
-    """What is said of paths, in their order."""
-    return tuple(Remark(path, said[path]) for path in sorted(said))
 
 
 class _Spot:
@@ -268,6 +91,7 @@ class Draft(Wishes):
         self.old_names: set[bytes] = set()
         """Names under which somebody found a file, and gave it another."""
         self._left: set[bytes] = set()  # by decision
+        self._older: list[tuple[int, _Spot, Fold, Since]] = []  # what is put off, in order
         self.places: dict[bytes, bytes | None] = {}
         """Where each path was found, if it is taken back."""
         self.idle: set[bytes] = set()
@@ -291,17 +115,12 @@ class Draft(Wishes):
     def _revert_at(self, spot: "_Spot", runs: "Fold", since: "Since") -> None:
         """Take back changes at one place, the newest first."""
         now = self._now.at(spot.at)
-        folded = self._fold(spot, self._planned(spot.at), runs, since)
+        folded = self._fold(spot, self.planned(spot.at), runs, since)
         if folded is None:
             return
         state, older = folded
-        moved = self._moved(spot, older) if older else None
-        if moved is not None:
-            # The name was given anew; what had it before is somewhere else now.
-            self._revert_at(moved, older, since)
-        elif older:
-            self._fold(spot, state, older, since)
-        if self._is_undecided(self._counted(spot, self._planned(spot.at), runs, since)):
+        self._put_off(spot, older, since)
+        if self._is_undecided(self._counted(spot, self.planned(spot.at), runs, since)):
             return
         if not is_same(now, state):
             self._wish(spot, state)
@@ -311,6 +130,26 @@ class Draft(Wishes):
             self.idle.add(spot.taken.path)
             if spot.at not in self.skipped:
                 self.kept.setdefault(spot.at, Reason(reasons.ALREADY))
+
+    def _put_off(self, spot: "_Spot", runs: "Fold", since: "Since") -> None:
+        """Leave older changes for later: what was done under other names may come first."""
+        if runs:
+            order = spot.taken.order_of(len(spot.taken.runs) - len(runs))
+            self._older.append((order, spot, runs, since))
+            self._older.sort(key=lambda each: each[0])
+
+    def revert_older(self, order: "int | None" = None) -> None:
+        """Take back what was done to files before another got their name: all, or up to an order.
+
+        Such a file is under another name by now, or nowhere.
+        """
+        while self._older and (order is None or self._older[0][0] <= order):
+            _, spot, runs, since = self._older.pop(0)
+            moved = self._moved(spot, runs)
+            if moved is not None:
+                self._revert_at(moved, runs, since)
+            else:
+                self._fold(spot, None, runs, since)
 
     def _counted(
         self, spot: "_Spot", state: "Entry | None", runs: "Fold", since: "Since"
@@ -379,7 +218,7 @@ class Draft(Wishes):
         is_wanted = self._by_hunk or spot.by_hunk or self._merging.is_by_hunk(spot.seen)
         return is_wanted and all(side is not None and side.kind == REGULAR for side in sides)
 
-    def _planned(self, path: bytes) -> "Entry | None":
+    def planned(self, path: bytes) -> "Entry | None":
         """What will be at a path, as far as it is known."""
         return self.wishes[path].target if path in self.wishes else self._now.at(path)
 
@@ -388,7 +227,7 @@ class Draft(Wishes):
         after = runs[0][1]
         if after is None or any(before is None for before, _ in runs):
             return None
-        found = self._renamed.find(spot.taken.path, after, self._planned)
+        found = self._renamed.find(spot.taken.path, after, self.planned)
         if found is None or self._goes(found) or found == spot.at:
             return None
         return _Spot(spot.taken, found, spot.folder_at)
@@ -398,7 +237,7 @@ class Draft(Wishes):
         left = taken.runs[0][1]
         if left is None or self._now.at(taken.path) is not None:
             return taken.path
-        found = self._renamed.find(taken.path, left, self._planned)
+        found = self._renamed.find(taken.path, left, self.planned)
         if found is None or self._goes(found):
             return taken.path
         self.old_names.add(taken.path)
@@ -416,18 +255,20 @@ class Draft(Wishes):
         """
         old, new, left = move.old, move.new, move.new.runs[0][1]
         # Under a later name it may have been edited, too; that is taken back already.
-        now = self._planned(new.path)
+        now = self.planned(new.path) if left is not None else None
         if self._now.at(old.path) is not None or is_unknown(now):
             return False
         if move.is_plain and not move.is_made and is_same(now, left):
             return False
+        for each in move.names:
+            self._put_off(_Spot(each, each.path, folder_at), each.older, since)
         at, goes = (new.path, b"") if move.is_made else (old.path, new.path if now else b"")
         if now is None and left is not None:
-            found = self._renamed.find(new.path, left, self._planned)
+            found = self._renamed.find(new.path, left, self.planned)
             if found is None:
                 self.kept[old.path] = Reason(reasons.RENAMED_AND_DELETED)
                 return True
-            at, now = found, self._planned(found)
+            at, now = found, self.planned(found)
             self.old_names.add(new.path)
             self.places |= dict.fromkeys((each.path for each in move.names), at)
         spot = _Spot(old, at, folder_at, goes)

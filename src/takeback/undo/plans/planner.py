@@ -27,12 +27,13 @@ from takeback.model.words import DECISIONS, REDO, ROLLBACK, UNDO, UNREADABLE
 from takeback.undo import git_notes, outside
 from takeback.undo.outside import Elsewhere
 from takeback.undo.plans import reverts, select
-from takeback.undo.plans.draft import Draft, in_order, remarks
+from takeback.undo.plans.draft import Draft
 from takeback.undo.plans.merge import Clash, Merging, TextMerge, clashing, has_markers
 from takeback.undo.plans.renames import RenamedSince, moves, other_sides, renamed
 from takeback.undo.plans.reverts import Changed, Reverts, Since
 from takeback.undo.plans.select import Selection, Selector
 from takeback.undo.plans.standing import Rest
+from takeback.undo.plans.wishes import in_order, remarks
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -407,6 +408,7 @@ class Planner:
                 moved |= dict.fromkeys(names[move], move)
         # What was done under a later name is taken back before what was done under an earlier one.
         for each in sorted(taken, key=lambda each: each.order):
+            draft.revert_older(each.order)
             own = moved.get(each.path)
             if own is not None and own not in done:
                 folder_at = lambda path, own=own: self._reverts.before(own.old, path)  # noqa: E731
@@ -422,6 +424,7 @@ class Planner:
                 draft.revert(each, folder_at, since.of)
             elif each.path in others:
                 draft.take_along(each, others[each.path], folder_at, since.of)
+        draft.revert_older()
         draft.hold_back(renames, taken)
         return draft
 

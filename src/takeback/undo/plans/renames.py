@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from takeback.disk.libgit2 import Signature
     from takeback.ledger.ledger import Ledger
     from takeback.model.tree import Entry
-    from takeback.undo.plans.draft import View
     from takeback.undo.plans.reverts import Fold, Taken
+    from takeback.undo.plans.wishes import View
 
     Renames = dict[bytes, set[bytes]]
     At = Callable[[bytes], Entry | None]
@@ -52,23 +52,23 @@ class Move:
     @property
     def is_plain(self) -> bool:
         """Whether nobody else changed the file while it got its names."""
-        return all(len(each.runs) == 1 for each in self.names[1:])
+        return all(len(each.newest) == 1 for each in self.names[1:])
 
     @property
     def is_made(self) -> bool:
         """Whether the file was not there before."""
-        return self.old.runs[-1][0] is None
+        return self.old.newest[-1][0] is None
 
     @property
     def runs(self) -> "Fold":
         """What was done to the file under all its names, the newest first."""
-        newest = self.new.runs
+        newest, first = self.new.newest, self.old.newest
         found, left = list(newest[:-1]), newest[-1][1]
-        for each in reversed(self.names[1:-1]):
-            if len(each.runs) > 1:
-                found += [(each.runs[0][0], left), *each.runs[1:-1]]
-                left = each.runs[-1][1]
-        return [*found, (self.old.runs[0][0], left), *self.old.runs[1:]]
+        for runs in (each.newest for each in reversed(self.names[1:-1])):
+            if len(runs) > 1:
+                found += [(runs[0][0], left), *runs[1:-1]]
+                left = runs[-1][1]
+        return [*found, (first[0][0], left), *first[1:]]
 
 
 def renamed(taken: "Iterable[Taken]") -> "Renames":
@@ -105,33 +105,48 @@ def moves(
     """The renames of which both ends are plain: one name went in the end, one came first of all.
 
     If a file was renamed and edited at once, nobody noted it. It is looked for only if what came
-    was changed since, if the old name was given anew, or if only a part is taken back, perhaps one
-    of the names: otherwise both are right without that. What was not there yet when the new name
-    came cannot be its old one.
+    was changed since, or meanwhile, if the old name was given anew, or if only a part is taken
+    back, perhaps one of the names: otherwise both are right without that. What was not there yet
+    when the new name came cannot be its old one.
     """
     known = {each.path: each for each in taken}
     old = {p: e for p, e in known.items() if _is_file(e.runs[0][0]) and not e.runs[0][1]}
-    new = {p: e for p, e in known.items() if _is_file(e.runs[-1][1]) and not e.runs[-1][0]}
-    chains = [_chain([known[n] for n in names]) for names in _distinct(renames)]
-    found = [Move(*chain) for chain in chains if chain]
+    new = {p: [e] for p, e in known.items() if _is_made(e) and p not in renames}
+    noted = [_chain([known[n] for n in names]) for names in _distinct(renames)]
+    found = [Move(*chain) for chain in noted if chain and not _is_made(chain[0])]
+    new |= {chain[0].path: chain for chain in noted if chain and _is_made(chain[0])}
     went = {name: old[name].runs[0][0] for name in sorted(old.keys() - renames.keys())}
     returned = [name for name in went if now.at(name) is not None]
-    came = sorted(new.keys() - renames.keys())
-    changed = {p for p in came if in_part or not is_same(now.at(p), new[p].runs[0][1])}
+    changed = {p for p, chain in new.items() if in_part or not _is_as_left(chain, now)}
     search = Search(
-        read, went, len(changed) * len(went) + (len(came) - len(changed)) * len(returned)
+        read, went, len(changed) * len(went) + (len(new) - len(changed)) * len(returned)
     )
-    for path in came:
-        last = new[path].runs[0][1]
+    for path, chain in sorted(new.items()):
+        first, made = chain[0], chain[0].newest[-1][1]
         left = {
             name: went[name]
-            for name in search.candidates(last, went if path in changed else returned)
-            if name in old and (new[path].is_forward or was(new[path].before, name) is not None)
+            for name in search.candidates(made, went if path in changed else returned)
+            if name in old and (first.is_forward or was(first.before, name) is not None)
         }
-        name = search.most_like(last, left)
-        if name is not None:
-            found.append(Move(old.pop(name), new[path]))
+        name = search.most_like(made, left)
+        names = [old.pop(name), *chain] if name is not None else chain
+        if len(names) > 1:
+            found.append(Move(*names))
     return found
+
+
+def _is_made(taken: "Taken") -> bool:
+    """Whether a file was not there before."""
+    before, after = taken.newest[-1]
+    return before is None and _is_file(after)
+
+
+def _is_as_left(chain: "list[Taken]", now: "View") -> bool:
+    """Whether nobody else changed a file under any of its names."""
+    last = chain[-1]
+    return all(len(each.newest) == 1 for each in chain) and is_same(
+        now.at(last.path), last.runs[0][1]
+    )
 
 
 def _distinct(renames: "Renames") -> "list[tuple[bytes, ...]]":
@@ -150,9 +165,10 @@ def _chain(group: "list[Taken]") -> "list[Taken]":
         chain.append(next_of[chain[-1].path])
     first, *middle, last = chain
     went = all(each.runs[0][1] is None for each in (first, *middle))
-    came = all(each.runs[-1][0] is None for each in (*middle, last))
+    came = all(each.newest[-1][0] is None for each in (*middle, last))
     is_whole = len(chain) == len(group)
-    is_file = _is_file(first.runs[0][0]) and _is_file(last.runs[-1][1])
+    is_gone = last.runs[0][1] is None  # it was deleted in the end
+    is_file = _is_file(first.runs[0][0]) and (is_gone or _is_file(last.newest[-1][1]))
     return chain if went and came and is_whole and is_file else []
 
 

@@ -6,6 +6,8 @@ runs somebody else changed the path. What of a turn stands is told by `standing`
 What happened to paths after what is taken back had left them: who did it, in which turns.
 """
 
+from itertools import pairwise
+
 from takeback.capture import changes
 from takeback.capture.changes import Run, Trees
 from takeback.errors import DamagedStoreError
@@ -101,6 +103,23 @@ class Taken:
     def order(self) -> int:
         """Where it comes in a row: the newest first, or what is done once more as it was done."""
         return self.first if self.is_forward else -self.last
+
+    def order_of(self, place: int) -> int:
+        """The same of one of its runs."""
+        return self.lasts[-1 - place] if self.is_forward else -self.lasts[place]
+
+    @property
+    def newest(self) -> "Fold":
+        """The runs of the file that had the path in the end: since the name was given to it."""
+        for place, (newer, older) in enumerate(pairwise(self.runs), 1):
+            if newer[0] is None and None not in older:
+                return self.runs[:place]
+        return self.runs
+
+    @property
+    def older(self) -> "Fold":
+        """The other runs: they are of a file that had the path before."""
+        return self.runs[len(self.newest) :]
 
     def turn_round(self) -> None:
         """Let it be done once more."""

@@ -35,9 +35,9 @@ if TYPE_CHECKING:
     from takeback.model.text.json_text import Json
     from takeback.model.text.lines import Block
     from takeback.model.tree import Entry
-    from takeback.undo.plans.draft import View
     from takeback.undo.plans.merge import Merging
     from takeback.undo.plans.reverts import Reverts, Taken
+    from takeback.undo.plans.wishes import View
 
     Known = Entry | None
 
@@ -474,8 +474,7 @@ class Rest:
             whole = copy.copy(own[0][1])
             whole.runs = [each.runs[0] for _, each in own]
             state = scratch.fold(whole)
-            wish = draft.wishes.get(path)
-            if wish is not None and is_same(wish.target, state):
+            if draft.places.get(path) == path and is_same(draft.planned(path), state):
                 for place, (turn, each) in enumerate(own):
                     for why, blocks in scratch.rest.get((path, place), ()):
                         yield Left(path, turn, each.last, why, original(blocks, each.blocks[0]))
