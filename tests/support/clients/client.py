@@ -73,6 +73,8 @@ class Client(ABC):
     """How paths in the user's `.git` begin that it writes itself; not ours to take back."""
     STAYS = False
     """Whether its process may stay when its turn is over, by a fault of its own."""
+    GOES_ON_ELSEWHERE = True
+    """Whether its conversation can go on in another folder of the project, headless."""
     LONGEST = PATIENCE
     """Seconds that a prompt may take."""
     HEALTHY = "last event in this project"

@@ -24,6 +24,8 @@ class OpenCode(Client):
     PREFIX = "OPENCODE"
     STAYS = True
     """`opencode run` sometimes does not end (its issues 17516, 38723); Ctrl-C ends it."""
+    GOES_ON_ELSEWHERE = False
+    """There `run --session` never ends, with a plugin and without."""
     LONGEST = 60
 
     def configure(self) -> None:
