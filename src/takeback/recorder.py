@@ -343,7 +343,7 @@ class Recorder(Pausing):
             step = _new_id()
             from takeback.capture import step_details
 
-            summary, detail = step_details.of_input(self._work, tool, chosen, given)
+            summary, detail = step_details.of_input(self._work, tool, chosen, given, row.before)
             said: dict[str, Json] = {
                 "step": step,
                 "turn": turn,
@@ -480,7 +480,7 @@ class Recorder(Pausing):
             (own,) = ending.of_steps([row], status, request)
             from takeback.capture import step_details
 
-            detail, envelope = step_details.of_output(self._work, row.kind, given, output)
+            detail, envelope = step_details.of_output(self._work, row, given, output)
             code: dict[str, Json] = {} if exit_code is None else {"exit_code": exit_code}
             code |= {"interactive": True} if interactive else {}
             own = own.replace(payload={**own.payload, **code, **envelope}, detail=detail)
