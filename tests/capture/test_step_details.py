@@ -116,6 +116,25 @@ def test_long_texts_are_cut(tree: Path, home: Path) -> None:
         assert len(json.dumps(found.input, ensure_ascii=False).encode()) <= LIMIT
 
 
+@pytest.mark.parametrize("letter", ["x", "ж", "漢", "🙂"])
+def test_letters_of_all_scripts_count_alike(tree: Path, home: Path, letter: str) -> None:
+    """The limit is in bytes of UTF-8, whatever the script; beyond it whole letters are recorded."""
+    size = len(letter.encode())
+    short, long = letter * (LIMIT * 5 // 8 // size), letter * (LIMIT * 2 // size)
+    with takeback.open(tree, home=home) as project, project.session("x") as session:
+        with session.turn("go") as turn:
+            turn.step("Bash", {"command": short}).end(output=long)
+            turn.step("Odd", {"many": [short, short]}).end(output=short)
+        first, second = steps_of(project)
+        assert first.input == {"command": short}
+        assert second.output == short
+        for text in (str(first.output), str(second.input)):
+            assert LIMIT - 200 < len(text.encode()) <= LIMIT
+            assert text.count("bytes not recorded") == 1
+            assert "\\u" not in text
+            assert "\ufffd" not in text
+
+
 @pytest.mark.parametrize(
     "given",
     [

@@ -129,6 +129,11 @@ class StepText:
 def cut_input(masked: "dict[str, Json]") -> "Json":
     """An input as it is recorded: a text, if it is too long for all of it."""
     text = json_text.dumps(masked)
+    if len(text) > LIMIT:
+        import json
+
+        # As it is read: escaped, a Cyrillic letter takes six bytes and not two.
+        text = json.dumps(masked, ensure_ascii=False, separators=(",", ":"))
     return masked if _size(text) <= LIMIT else _ends(text, text, _size(text), LIMIT)
 
 
