@@ -270,7 +270,7 @@ def test_values_are_masked_however_they_are_spelled(tree: Path, home: Path, case
         assert in_ledger(home, told, told[4:-4]) == []
 
 
-@pytest.mark.parametrize("how", ["delete", "change", "move", "in the step before"])
+@pytest.mark.parametrize("how", ["delete", "change", "move", "in the step before", "in between"])
 def test_values_that_a_turn_removes_are_masked(tree: Path, home: Path, how: str) -> None:
     """A command shows a secret and deletes its file: the value of before is masked."""
     secret = tree / ".env"
@@ -283,10 +283,11 @@ def test_values_that_a_turn_removes_are_masked(tree: Path, home: Path, how: str)
             secret.write_text("A=something-else\n")
         elif how == "move":
             secret.rename(tree / "elsewhere")
-        else:
+        elif how != "in between":
             secret.unlink()
-        if how == "in the step before":
+        if how in ("in the step before", "in between"):
             call.over("done")
+            secret.unlink(missing_ok=True)
             call = agent.begin("Bash", {"command": f"echo {WORD}"})
         call.over(f"A is {WORD}")
         agent.stop()
