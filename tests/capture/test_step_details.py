@@ -4,6 +4,7 @@ import base64
 import json
 import os
 import sqlite3
+import time
 from pathlib import Path
 from typing import Any
 
@@ -438,3 +439,16 @@ def test_values_of_key_files_and_settings() -> None:
     env = b"# a comment here\nNAME = short\nexport A='long enough'\nB: \"also-long-enough\",\n"
     assert list(secrets.values_in(env, secrets.VALUES)) == ["long enough", "also-long-enough"]
     assert os.fsencode(".env") in secrets.among([b"a", b".ENV", b".env"])
+
+
+def test_no_secret_file_takes_long() -> None:
+    """Each step asks for the values: a strange line must not make it wait."""
+    from takeback.model.text import secrets
+
+    size = 1 << 18
+    began = time.perf_counter()
+    for piece in (rb"\"", b'"', b'"a', b'"\\', b"'a", b"://a:", b"a:", b"password ", b"x #", b"a"):
+        line = b'A="' + piece * (size // len(piece))
+        for value in secrets.values_in(line, secrets.VALUES):
+            assert any(secrets.forms_of(value))
+    assert time.perf_counter() - began < 5

@@ -81,7 +81,7 @@ _NAME = rb"""(?xs)
 _UNRESERVED = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~"
 _QUOTES = b" \t\"',;"
 _PARTS = rb"""(?x)
-    "(?P<double> (?: [^"\\] | \\. ){8,4000}+ )" (?! \s*+ : )
+    (?<!\\)"(?P<double> (?: [^"\\] | \\. ){8,4000}+ )" (?! \s*+ : )
   | '(?P<single> [^']{8,4000}+ )' (?! \s*+ : )
   | :// [^\s/:@"']{0,100}+ : (?P<login> [^\s@"']{1,200}+ ) @
   | \b password \s++ (?P<told> \S++ )
