@@ -1,8 +1,9 @@
 """What must not be shown: files that hold secrets, and secrets that stand in any file.
 
-Showing is all that this is about; the store keeps every byte. In files that are known for it
-(`.env`) names are shown and values are not; of key files nothing is shown. Everywhere else
-the shapes of well-known tokens are masked, with what tells their kind left in place.
+The store keeps every byte of a file. In files that are known for it (`.env`) names are shown and
+values are not; of key files nothing is shown. Everywhere else the shapes of well-known tokens are
+masked, with what tells their kind left in place. What tools are given and say is masked before it
+is stored, also by the values of secret files (`step_text`).
 """
 
 TYPE_CHECKING = False
