@@ -101,6 +101,24 @@ def test_who_reads_meanwhile_misses_nothing(
         assert later[: len(wanted)] == wanted
 
 
+def test_who_only_takes_the_lock_says_nothing_of_the_end(
+    years: Years, tree: Path, home: Path
+) -> None:
+    """A process that wrote long ago does not say that the log ends where it left it."""
+    with takeback.open(tree, home=home) as old:
+        (tree / "file").write_text("by the old one\n")
+        old.checkpoint()
+        years.days(20)
+        assert years.gc(days=5, turns=3).archived > 0
+        end = years.project.workspace.store.lock.path
+        before = Path(end.decode()).read_bytes()
+        with old.workspace.held():
+            pass
+        assert Path(end.decode()).read_bytes() == before
+        assert _problems(years) == []
+        years.gc(days=4, turns=3)
+
+
 def test_what_can_be_undone_and_what_is_unknown_stays_live(years: Years) -> None:
     """No event goes that belongs to a kept turn, and none from one on that only others know."""
     with years.project.workspace.held():
