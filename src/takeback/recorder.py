@@ -341,16 +341,13 @@ class Recorder(Pausing):
             above = self._ledger.steps.get(parent).opened if parent else row.opened
             inside, outside = self._named(named if paths is None else paths, cwd)
             step = _new_id()
-            from takeback.capture import step_details
-
-            summary, detail = step_details.of_input(self._work, tool, chosen, given)
             said: dict[str, Json] = {
                 "step": step,
                 "turn": turn,
                 "parent": parent,
                 "tool": tools.one_line(tool),
                 "kind": chosen,
-                "summary": summary,
+                "summary": "",
                 "paths": inside,
                 **{key: tools.one_line(value) for key, value in (about or {}).items() if value},
                 **(effects or {}),
@@ -367,6 +364,11 @@ class Recorder(Pausing):
                 seen = self._look(place, {}, at, whole=row.status != words.RUNNING)
                 said |= facts_of(seen, at)
                 parents.append(seen.cursor)
+            # After the look: it knows of secrets that were deleted or changed until now.
+            from takeback.capture import step_details
+
+            summary, detail = step_details.of_input(self._work, tool, chosen, given, row.before)
+            said["summary"] = summary
             led = tuple(parents)
             now = time.time_ns()
             started = NewEvent(
@@ -480,7 +482,7 @@ class Recorder(Pausing):
             (own,) = ending.of_steps([row], status, request)
             from takeback.capture import step_details
 
-            detail, envelope = step_details.of_output(self._work, row.kind, given, output)
+            detail, envelope = step_details.of_output(self._work, row, given, output)
             code: dict[str, Json] = {} if exit_code is None else {"exit_code": exit_code}
             code |= {"interactive": True} if interactive else {}
             own = own.replace(payload={**own.payload, **code, **envelope}, detail=detail)

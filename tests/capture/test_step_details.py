@@ -1,8 +1,10 @@
 """What is recorded of a tool call: where, with what, what came of it; and never a secret."""
 
+import base64
 import json
 import os
 import sqlite3
+import time
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +22,8 @@ TOKEN = "ghp_" + "a1B2" * 9
 """A secret by its shape."""
 VALUE = "correct horse battery"
 """One that only its file tells."""
+WORD = "zebra-crossing-lamp"
+"""Another, without blanks."""
 
 
 def steps_of(project: takeback.Project) -> list[RecordedStep]:
@@ -111,6 +115,25 @@ def test_long_texts_are_cut(tree: Path, home: Path) -> None:
             assert "bytes not recorded" in text
             assert len(text.encode()) <= LIMIT
         assert len(json.dumps(found.input, ensure_ascii=False).encode()) <= LIMIT
+
+
+@pytest.mark.parametrize("letter", ["x", "ж", "漢", "🙂"])
+def test_letters_of_all_scripts_count_alike(tree: Path, home: Path, letter: str) -> None:
+    """The limit is in bytes of UTF-8, whatever the script; beyond it whole letters are recorded."""
+    size = len(letter.encode())
+    short, long = letter * (LIMIT * 5 // 8 // size), letter * (LIMIT * 2 // size)
+    with takeback.open(tree, home=home) as project, project.session("x") as session:
+        with session.turn("go") as turn:
+            turn.step("Bash", {"command": short}).end(output=long)
+            turn.step("Odd", {"many": [short, short]}).end(output=short)
+        first, second = steps_of(project)
+        assert first.input == {"command": short}
+        assert second.output == short
+        for text in (str(first.output), str(second.input)):
+            assert LIMIT - 200 < len(text.encode()) <= LIMIT
+            assert text.count("bytes not recorded") == 1
+            assert "\\u" not in text
+            assert "\ufffd" not in text
 
 
 @pytest.mark.parametrize(
@@ -216,6 +239,127 @@ def test_secrets_are_masked_before_they_are_stored(tree: Path, home: Path) -> No
         assert in_ledger(home, "made-by-this-command") == []
 
 
+SPELLED = {
+    "before a comment": (".env", f"A={WORD} # prod\n", WORD),
+    "in quotes, before a comment": (".env", f'A="{WORD}" # prod\n', WORD),
+    "in JSON on one line": ("credentials.json", json.dumps({"a": [WORD], "b": 1}), WORD),
+    "in a list": ("secrets.json", json.dumps({"a": {"b": [WORD]}}, indent=1), WORD),
+    "in .netrc": (".netrc", f"machine h.example login me password {WORD}\n", WORD),
+    "in .pgpass": (".pgpass", f"localhost:5432:db:me:{WORD}\n", WORD),
+    "in a URL": (".git-credentials", f"https://me:{WORD}@h.example\n", WORD),
+    "in the URL of a setting": (".env", f"DB=postgres://me:{WORD}@h.example/db\n", WORD),
+    "over several lines": (".env", f'A="first\n{WORD}"\n', WORD),
+    "escaped": ("secrets.json", '{"a": "zebra\\"crossing\\nlamp-of-it"}', 'zebra"crossing'),
+    "told as JSON": (".env", 'A=zebra"cross\\ing\n', 'zebra\\"cross\\\\ing'),
+    "told in a URL": (".env", "A=zebra/cross+lamp\n", "zebra%2Fcross%2Blamp"),
+    "in base64": (".env", f"A={WORD}\n", base64.b64encode(WORD.encode()).decode()),
+    "in more base64": (".env", f"A={WORD}\n", base64.b64encode(f"me:{WORD}!".encode()).decode()),
+}
+
+
+@pytest.mark.parametrize("case", SPELLED)
+def test_values_are_masked_however_they_are_spelled(tree: Path, home: Path, case: str) -> None:
+    """A value is known where its file has more on a line, and where a tool says it in code."""
+    name, content, told = SPELLED[case]
+    (tree / name).write_text(content)
+    with takeback.open(tree, home=home) as project:
+        agent = Agent(tree)
+        agent.prompt("go")
+        agent.begin("Bash", {"command": f"say {told}"}).over({"stdout": f"it {told}", "stderr": ""})
+        agent.stop()
+        assert "it " in str(steps_of(project)[0].output)
+        assert in_ledger(home, told, told[4:-4]) == []
+
+
+@pytest.mark.parametrize("how", ["delete", "change", "move", "in the step before", "in between"])
+def test_values_that_a_turn_removes_are_masked(tree: Path, home: Path, how: str) -> None:
+    """A command shows a secret and deletes its file: the value of before is masked."""
+    secret = tree / ".env"
+    secret.write_text(f"A={WORD}\n")
+    with takeback.open(tree, home=home) as project:
+        agent = Agent(tree)
+        agent.prompt("go")
+        call = agent.begin("Bash", {"command": "cat .env; something"})
+        if how == "change":
+            secret.write_text("A=something-else\n")
+        elif how == "move":
+            secret.rename(tree / "elsewhere")
+        elif how != "in between":
+            secret.unlink()
+        if how in ("in the step before", "in between"):
+            call.over("done")
+            secret.unlink(missing_ok=True)
+            call = agent.begin("Bash", {"command": f"echo {WORD}"})
+        call.over(f"A is {WORD}")
+        agent.stop()
+        assert in_ledger(home, WORD) == []
+        assert project.verify().ok
+
+
+def test_few_values_are_passed_over(tree: Path, home: Path) -> None:
+    """Hundreds of keys of tests, also such as are gone, do not hide what is in use."""
+    (tree / ".env").write_text(f"A={WORD}\n")
+    (tree / "tests").mkdir()
+    for number in range(300):
+        (tree / "tests" / f"{number}.pem").write_text(f"key number {number}\n")
+    with takeback.open(tree, home=home) as project:
+        agent = Agent(tree)
+        agent.prompt("go")
+        agent.begin("Bash", {"command": "printenv"}).over(f"A={WORD}")
+        agent.stop()
+        assert len(steps_of(project)) == 1
+        assert in_ledger(home, WORD) == []
+
+
+PATCH = f"*** Begin Patch\n*** Add File: .env\n+A={WORD}\n*** End Patch\n"
+
+
+@pytest.mark.parametrize(
+    ("tool", "given"),
+    [
+        ("write", {"filePath": "ROOT/.env", "content": f"A={WORD}\n"}),
+        ("write", {"filePath": "ROOT/.env", "content": f"A={WORD}\n" * 99}),
+        ("edit_file", {"target_file": ".env", "code_edit": f"A={WORD}\n"}),
+        ("Write", {"absolute_path": "ROOT/deep/.env", "content": f"A={WORD}\n"}),
+        ("apply_patch", {"input": PATCH}),
+        ("apply_patch", {"command": ["apply_patch", PATCH]}),
+        ("mcp__files__write", {"path": ".env", "content": f"A={WORD}\n"}),
+        (
+            "MultiEdit",
+            {"path": ".env", "edits": [{"old_string": "", "new_string": f"A={WORD}"}]},
+        ),
+    ],
+)
+def test_what_is_written_to_a_secret_file_is_masked(
+    tree: Path, home: Path, tool: str, given: dict[str, Any]
+) -> None:
+    """The new content is known by the path that the call names, however its agent spells that."""
+    given = {
+        key: value.replace("ROOT", str(tree)) if isinstance(value, str) else value
+        for key, value in given.items()
+    }
+    with takeback.open(tree, home=home) as project, project.session("x") as session:
+        with session.turn("go") as turn:
+            turn.step(tool, given).end(output="done")
+        (step,) = steps_of(project)
+        assert ".env" in json.dumps([step.input, step.summary])
+        assert in_ledger(home, WORD) == []
+        for _, oid in project.workspace.ledger.objects_named():
+            assert WORD.encode() not in project.workspace.store.objects.read(oid)[1]
+
+
+@pytest.mark.parametrize("inside", [True, False])
+def test_what_is_read_from_a_secret_file_is_masked(tree: Path, home: Path, inside: bool) -> None:
+    """Also if it was made since the last look, or lies outside the project."""
+    with takeback.open(tree, home=home) as project, project.session("x") as session:
+        with session.turn("go") as turn:
+            secret = (tree if inside else tree.parent) / ".env"
+            secret.write_text(f"A={WORD}\n")
+            turn.step("Read", {"file_path": str(secret)}).end(output=f"1 A is {WORD}")
+        assert "A is" in str(steps_of(project)[0].output)
+        assert in_ledger(home, WORD) == []
+
+
 @pytest.mark.parametrize("cut", range(LIMIT // 2 - 60, LIMIT // 2 + 20, 7))
 def test_no_secret_is_cut_in_two(cut: int) -> None:
     """A secret at the place where a text is cut is masked, not halved."""
@@ -295,3 +439,16 @@ def test_values_of_key_files_and_settings() -> None:
     env = b"# a comment here\nNAME = short\nexport A='long enough'\nB: \"also-long-enough\",\n"
     assert list(secrets.values_in(env, secrets.VALUES)) == ["long enough", "also-long-enough"]
     assert os.fsencode(".env") in secrets.among([b"a", b".ENV", b".env"])
+
+
+def test_no_secret_file_takes_long() -> None:
+    """Each step asks for the values: a strange line must not make it wait."""
+    from takeback.model.text import secrets
+
+    size = 1 << 18
+    began = time.perf_counter()
+    for piece in (rb"\"", b'"', b'"a', b'"\\', b"'a", b"://a:", b"a:", b"password ", b"x #", b"a"):
+        line = b'A="' + piece * (size // len(piece))
+        for value in secrets.values_in(line, secrets.VALUES):
+            assert any(secrets.forms_of(value))
+    assert time.perf_counter() - began < 5

@@ -1,6 +1,7 @@
 """What agents tell through hooks becomes turns that can be taken back."""
 
 import json
+import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -347,6 +348,20 @@ def test_trouble_is_told_once_and_noted(
     assert said[1:] == [{}, {}]
     noted = troubles.read(str(home).encode())
     assert {line["event"] for line in noted} == {"UserPromptSubmit", "Stop"}
+
+
+def test_a_newer_store_is_no_reason_for_a_new_history(
+    project: takeback.Project, agent: Agent, home: Path
+) -> None:
+    """Whoever has an older program beside a newer one is asked to update it."""
+    (ledger,) = home.glob(f"projects/{project.id}/ledger.db")
+    with sqlite3.connect(ledger) as db:
+        db.execute("PRAGMA user_version = 99")
+    db.close()
+    text = agent.prompt("go")["systemMessage"]
+    assert "written by a newer Takeback" in text
+    assert "update Takeback" in text
+    assert "relocate" not in text
 
 
 def test_work_by_hand_beside_a_command_in_the_background(

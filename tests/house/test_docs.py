@@ -19,6 +19,7 @@ import takeback
 from takeback.capture import project_rules
 from takeback.cli.app import COMMANDS
 from takeback.cli.vocabulary import ALIASES
+from takeback.ledger import schema
 from takeback.ledger.log import events
 from takeback.model import words
 from takeback.worktree import ignore
@@ -221,6 +222,12 @@ def test_limits_are_the_documented_ones() -> None:
         "rebuildable": names,
     }
     assert set(given) == set(project_rules.Limits.__slots__)
+
+
+def test_the_format_is_the_documented_one() -> None:
+    """Whoever counts the format up says so in its record, and to users."""
+    assert f"Today it is {schema.VERSION}:" in text_of("docs/design/0027-format-6.md")
+    assert f"**Store format {schema.VERSION}.**" in text_of("CHANGELOG.md")
 
 
 def test_sizes_are_also_given_for_people() -> None:

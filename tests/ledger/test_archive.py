@@ -79,6 +79,46 @@ def test_old_events_are_archived_and_nothing_else_changes(years: Years) -> None:
     assert first.kind == told[0][1]
 
 
+@pytest.mark.parametrize("kind", ["", events.CHECKPOINT_TAKEN])
+def test_who_reads_meanwhile_misses_nothing(
+    years: Years, tree: Path, home: Path, kind: str
+) -> None:
+    """Events that are archived while the log is read are read once."""
+    wanted = [event.seq for event in years.project.workspace.ledger.events()]
+    if kind:
+        ledger = years.project.workspace.ledger
+        wanted = [event.seq for event in ledger.events_of(kind)]
+    with takeback.open(tree, home=home) as project:
+        ledger = project.workspace.ledger
+        found = ledger.events_of(kind) if kind else ledger.events()
+        first = next(found)
+        assert years.gc(days=10, turns=3).archived
+        assert [first.seq, *(event.seq for event in found)] == wanted
+        found = ledger.events_of(kind) if kind else ledger.events()
+        first = next(found)
+        assert years.gc(days=5, turns=3).archived
+        later = [first.seq, *(event.seq for event in found)]
+        assert later[: len(wanted)] == wanted
+
+
+def test_who_only_takes_the_lock_says_nothing_of_the_end(
+    years: Years, tree: Path, home: Path
+) -> None:
+    """A process that wrote long ago does not say that the log ends where it left it."""
+    with takeback.open(tree, home=home) as old:
+        (tree / "file").write_text("by the old one\n")
+        old.checkpoint()
+        years.days(20)
+        assert years.gc(days=5, turns=3).archived > 0
+        end = years.project.workspace.store.lock.path
+        before = Path(end.decode()).read_bytes()
+        with old.workspace.held():
+            pass
+        assert Path(end.decode()).read_bytes() == before
+        assert _problems(years) == []
+        years.gc(days=4, turns=3)
+
+
 def test_what_can_be_undone_and_what_is_unknown_stays_live(years: Years) -> None:
     """No event goes that belongs to a kept turn, and none from one on that only others know."""
     with years.project.workspace.held():

@@ -25,3 +25,11 @@ def find_caller(ledger: "Ledger", tool: str, summary: str = "") -> str:
         if tools.our_tool(name) == tool and (not said or has == said)
     ]
     return found[0] if len(found) == 1 else ""
+
+
+def find_turn(ledger: "Ledger", tool: str) -> "str | None":
+    """The running turn of the session that calls a tool of ours now, if that is certain."""
+    caller = find_caller(ledger, tool)
+    row = ledger.sessions.find_by_id(caller) if caller else None
+    running = ledger.turns.running(row.number) if row is not None else []
+    return running[-1].id if running else None

@@ -132,6 +132,8 @@ class Workspace:
         return Held(store.lock, self._begin, store.anchor, patience)
 
     def _begin(self, died: bool) -> None:
+        # Others may have written since: only who writes now says where the ledger ends.
+        self.ledger.end = None
         self.ledger.refuse_newer()
         self.store.require_packs()
         if died or self.ledger.has_journal():

@@ -424,9 +424,12 @@ def _not_covered(event: "HookEvent", context: HookContext, problem: Exception) -
     what, is_new = _log(event, context, problem)
     if not is_new:
         return Answer(reason=NOT_COVERED)
+    from takeback.errors import NewerStoreError
     from takeback.hooks import words
 
-    return Answer(reason=NOT_COVERED, to_user=words.of_uncovered(what, *_way_back(event, context)))
+    is_newer = isinstance(problem, NewerStoreError)
+    told = words.of_uncovered(what, *_way_back(event, context), is_newer=is_newer)
+    return Answer(reason=NOT_COVERED, to_user=told)
 
 
 def _way_back(event: "HookEvent", context: HookContext) -> "tuple[bytes, bytes]":

@@ -300,9 +300,11 @@ def of_rewind(rewind: "Rewind | None") -> str:
     )
 
 
-def of_uncovered(problem: str, gone: bytes, unusable: bytes) -> str:
-    """What the user hears of a turn that is not covered, with the command that mends it."""
-    if gone:
+def of_uncovered(problem: str, gone: bytes, unusable: bytes, *, is_newer: bool) -> str:
+    """What the user hears of a turn that is not covered, with what mends it."""
+    if is_newer:
+        way = "update Takeback to continue the history"
+    elif gone:
         way = f"`takeback undo -C {_quoted(gone)}` restores the folder"
     elif unusable:
         way = f"`takeback relocate --new -C {_quoted(unusable)}` begins a new history"

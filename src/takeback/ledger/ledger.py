@@ -83,7 +83,7 @@ class Ledger(Beyond):
         self._account = ""
         self._appended: tuple[int, bytes] | None = None
         self.end: tuple[int, bytes] | None = None
-        """Number and link of the event that this process wrote last."""
+        """Number and link of the event that this process wrote last, since it took the lock."""
         self.commit_sent = False
         """Whether the last checkpoint's COMMIT was sent: from then on it may exist."""
         self.writer = 0

@@ -199,6 +199,15 @@ class Care(Group):
         )
         return [bytes(path) for (path,) in self._reader.rows(query, (limit,))]
 
+    def secrets_changed_since(self, checkpoint: int) -> "list[bytes]":
+        """Those of them that were changed, moved or deleted after a checkpoint, in any line."""
+        query = (
+            "SELECT DISTINCT p.path FROM delta_rows r"
+            " JOIN secret_files s ON s.path IN (r.path, r.origin) JOIN paths p ON p.number = s.path"
+            " WHERE r.checkpoint > ?"
+        )
+        return [bytes(path) for (path,) in self._reader.rows(query, (checkpoint,))]
+
     # -- what gc needs besides checkpoints ---------------------------------------------------
 
     def event_of(self, number: int) -> int:

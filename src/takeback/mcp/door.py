@@ -7,7 +7,7 @@ made anew under the lock.
 import os
 import threading
 
-from takeback.agents.callers import find_caller
+from takeback.agents.callers import find_caller, find_turn
 from takeback.errors import (
     DecisionNeededError,
     StalePlanError,
@@ -168,16 +168,9 @@ class Door:
 
     def _checkpoint(self, said: "dict[str, Any]") -> "Fields":
         with self._opened() as project:
-            made = project.checkpoint(said.get("label", ""), turn=self._turn_of_caller(project))
+            turn = find_turn(project.workspace.ledger, "checkpoint")
+            made = project.checkpoint(said.get("label", ""), turn=turn)
             return self._voice.checkpoint(made, self._masker(project))
-
-    def _turn_of_caller(self, project: Project) -> "str | None":
-        """The running turn of the session that asks for a checkpoint, if that is known."""
-        ledger = project.workspace.ledger
-        caller = find_caller(ledger, "checkpoint")
-        row = ledger.sessions.find_by_id(caller) if caller else None
-        running = ledger.turns.running(row.number) if row is not None else []
-        return running[-1].id if running else None
 
     def _note_lesson(self, said: "dict[str, Any]") -> "Fields":
         with self._project() as project:

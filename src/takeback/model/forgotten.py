@@ -5,10 +5,11 @@ import re
 from takeback.model.text import json_text
 from takeback.model.tree import KIND, NO_HASH, NO_OBJECT, Entry
 from takeback.model.value import Value
-from takeback.model.words import FORGOTTEN
+from takeback.model.words import FORGOTTEN, GONE
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from typing import Any
 
     from takeback.model.text.json_text import Json
@@ -34,6 +35,14 @@ OURS = frozenset(
     """.split()
 )
 """What of an event is made of ids, hashes and words of our own, or is seen to one by one."""
+
+
+class ForgottenTurn(Value):
+    """A turn whose words shall go: its id, its steps, and what it was called."""
+
+    id: str
+    label: str
+    steps: "frozenset[str]"
 
 
 class ForgetRequest(Value):
@@ -199,3 +208,43 @@ def _text(data: bytes) -> str:
 
 def _bytes(text: object) -> bytes:
     return str(text).encode("utf-8", "surrogateescape")
+
+
+_SHORTEST_LINE = 8
+"""Characters: a shorter line stands in other texts by chance."""
+_AROUND = " \t\r\"',\\"
+_ENDS = re.compile(r"(\r?\n|(?:\\r)?\\n)")
+"""The end of a line, also in JSON."""
+_BEFORE = re.compile(r"[:\t|→]")
+"""What stands between a line and the name or number that `grep` and others print before it."""
+_MOST_BEFORE = 4
+_CUT = "bytes not recorded"
+
+
+class ForgottenLines:
+    """The lines of contents that are forgotten, wherever tools printed them."""
+
+    def __init__(self, contents: "Iterable[bytes]") -> None:
+        self.lines: set[str] = set()
+        for content in contents:
+            lines = (line.strip(_AROUND) for line in content.decode("utf-8", "replace").split("\n"))
+            self.lines.update(line for line in lines if len(line) >= _SHORTEST_LINE)
+
+    def cut_from(self, text: str) -> str:
+        """A text without these lines."""
+        parts = _ENDS.split(text)
+        shown = [GONE if self._is_among(part) else part for part in parts]
+        if shown == parts:
+            return text
+        # At the place where it was cut is half a line, perhaps.
+        return GONE if _CUT in text else "".join(shown)
+
+    def _is_among(self, part: str) -> bool:
+        for _ in range(_MOST_BEFORE):
+            if part.strip(_AROUND) in self.lines:
+                return True
+            found = _BEFORE.search(part)
+            if found is None:
+                return False
+            part = part[found.end() :]
+        return False

@@ -8,7 +8,7 @@ import os
 from hashlib import sha256
 
 from takeback.model import ids, tree
-from takeback.model.forgotten import purged
+from takeback.model.forgotten import ForgottenLines, purged
 from takeback.model.tree import FOLDER, INCOMPLETE_BELOW, LINK, NAMELESS, NO_HASH, NO_OBJECT, Entry
 from takeback.objects.git_objects import BLOB, TREE, encode_tree, escape_name, object_id
 
@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     """A folder: its path, if that matters, and the id of its manifest."""
 
 
+_LARGEST, _MOST = 1 << 20, 1 << 26
+"""Bytes of one content, and of all, whose lines are looked for."""
 _EVERYTHING = NAMELESS + b"everything)"
 
 
@@ -110,6 +112,21 @@ class Purge:
     def needed(self) -> "set[bytes]":
         """The ids of all objects, and the hashes of all contents, that stay."""
         return self.marks | self._hashes_kept
+
+    @property
+    def gone(self) -> "dict[bytes, int]":
+        """The size of each content that is forgotten and needed nowhere else."""
+        return {oid: size for oid, (size, _) in self.taken.items() if oid not in self.marks}
+
+    def lines_gone(self) -> ForgottenLines:
+        """The lines of these; of what is large none, which nobody prints, nor has so much room."""
+        small, total = [], 0
+        for oid, size in sorted(self.gone.items(), key=lambda item: item[1]):
+            total += size
+            if size > _LARGEST or total > _MOST:
+                break
+            small += [oid] if oid in self._known else []  # old ones may have been let go
+        return ForgottenLines(self._objects.read(oid)[1] for oid in small)
 
     def nothing_known(self, row: "CheckpointRow") -> Folder:
         """A tree of which nobody knows anything, in the place of that of a checkpoint."""

@@ -3,10 +3,9 @@
 With a writer of packs, what has to be made anew is written; with one that only counts, this is a
 preview, and, once something was forgotten, the proof that nothing is left to do.
 
-Events without what is forgotten: what each says, said again without it.
-
-Nothing is written here. Ids, hashes and words of our own stay; names, prompts and the like lose
-what shall be forgotten, and entries of lists go where nothing sensible would be left.
+What each event says is said again without what is forgotten. Ids, hashes and words of our own stay;
+names, prompts and the like lose what shall be forgotten, and entries of lists go where nothing
+sensible would be left. Nothing is written here.
 """
 
 import re
@@ -16,10 +15,9 @@ from takeback.ledger.beyond.effects import forget_words
 from takeback.ledger.log import events
 from takeback.ledger.log.events import entry_facts, entry_from
 from takeback.model import words as terms
-from takeback.model.forgotten import OURS, SHORTEST_TEXT, TURN, Touched
+from takeback.model.forgotten import OURS, SHORTEST_TEXT, TURN, ForgottenTurn, Touched
 from takeback.model.text import json_text
 from takeback.model.tree import NO_HASH, NO_OBJECT
-from takeback.model.value import Value
 from takeback.model.words import GONE
 from takeback.objects import git_view
 from takeback.objects.git_view import Commit
@@ -44,14 +42,6 @@ if TYPE_CHECKING:
 _REASON = "forgotten"
 _BLANK = dict.fromkeys(("was", "became", "given")) | {"values": [], "of": GONE, "stage": "broken"}
 _HEX_ID = re.compile("[0-9a-f]{40}")
-
-
-class ForgottenTurn(Value):
-    """A turn whose words shall go: its id, its steps, and what it was called."""
-
-    id: str
-    label: str
-    steps: "frozenset[str]"
 
 
 class Redaction:
@@ -340,8 +330,19 @@ class Rewriting:
                     self._left[event.seq] = []
         self._trees()
         self._objects()
+        self._printed()
         self._refuse_foreign()
         self._dead = self._find_dead()
+
+    def _printed(self) -> None:
+        """Look at all details once more: which contents go is known by now."""
+        printed = self.purge.lines_gone()
+        for seq in self._detailed if printed.lines else ():
+            old = self._details[seq] if seq in self._details else self._store.ledger.detail(seq)
+            new = old and json_text.mapped(old, printed.cut_from)
+            if new != old:
+                self._events += seq not in self._details
+                self._details[seq] = new
 
     def _look_at_detail(self, seq: int, *, is_emptied: bool) -> None:
         detail = self._store.ledger.detail(seq)
@@ -484,9 +485,8 @@ class Rewriting:
     def ids(self) -> "set[bytes]":
         """The hashes that must not be found in the end."""
         found = {id for id in self._old if any(id)}
-        for oid in self.purge.taken:
-            if oid not in self.purge.marks:
-                found |= {oid, self.purge.hashes[oid]}
+        for oid in self.purge.gone:
+            found |= {oid, self.purge.hashes[oid]}
         return found
 
     def events(self) -> "dict[int, Said]":
@@ -542,8 +542,7 @@ class Rewriting:
         """What all of this touches."""
         found, purge = Touched(), self.purge
         found.paths = sorted(set(map(self._shown, purge.paths)))
-        gone = {oid: size for oid, (size, _) in purge.taken.items() if oid not in purge.marks}
-        found.versions, found.bytes = len(gone), sum(gone.values())
+        found.versions, found.bytes = len(purge.gone), sum(purge.gone.values())
         found.checkpoints, found.gone = self._changed - self._own_changed, self._own_changed
         found.events = self._events
         found.turns = self._count_turns()

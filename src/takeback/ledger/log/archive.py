@@ -9,6 +9,7 @@ what it holds.
 import time
 import zlib
 from contextlib import suppress
+from itertools import islice
 
 from takeback.disk import operations
 from takeback.errors import DamagedStoreError
@@ -136,23 +137,36 @@ def segments(db: "Connection", where: str = "", *values: int) -> "Iterator[Segme
 
 def read_all(db: "Connection", after: int = 0) -> "Iterator[Event]":
     """All events after a number, archived and live."""
+    live, began = _begun(events.read(db, "WHERE seq > ? ORDER BY seq", (after,)))
     origin = events.origin(db)
     for segment in segments(db, "WHERE last > ?", after):
         for row in segment.rows():
             if row.seq > after:
                 yield row.event(origin)
-    yield from events.read(db, "WHERE seq > ? ORDER BY seq", (after,))
+    yield from began
+    yield from live
 
 
 def read_kind(db: "Connection", kind: str, after: int = 0) -> "Iterator[Event]":
     """All events of one kind after a number, as far as segments can be read."""
+    where = "WHERE kind = ? AND seq > ? ORDER BY seq"
+    live, began = _begun(events.read(db, where, (kind, after)))
     origin = events.origin(db)
     for segment in segments(db, "WHERE last > ?", after):
         with suppress(DamagedStoreError):
             for row in segment.rows():
                 if row.kind == kind and row.seq > after:
                     yield row.event(origin)
-    yield from events.read(db, "WHERE kind = ? AND seq > ? ORDER BY seq", (kind, after))
+    yield from began
+    yield from live
+
+
+def _begun(live: "Iterator[Event]") -> "tuple[Iterator[Event], list[Event]]":
+    """What is read of the live events, begun: from here on this connection sees one moment.
+
+    Else an event that `gc` archives between the two reads would be in neither.
+    """
+    return live, list(islice(live, 1))
 
 
 def is_readable(db: "Connection") -> bool:

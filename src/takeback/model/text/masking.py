@@ -2,7 +2,8 @@
 
 `secrets` knows the files and the shapes of tokens. Here are the rules for words that people type
 (prompts, labels, commands): also what stands behind `password=` and the like is a secret. The
-store keeps every word as it was; only what is shown is masked.
+store keeps prompts and labels as they were; only what is shown is masked (`step_text` masks what
+tools are given and say before it is stored).
 """
 
 from takeback.model.text import secrets

@@ -1,8 +1,9 @@
 """What must not be shown: files that hold secrets, and secrets that stand in any file.
 
-Showing is all that this is about; the store keeps every byte. In files that are known for it
-(`.env`) names are shown and values are not; of key files nothing is shown. Everywhere else
-the shapes of well-known tokens are masked, with what tells their kind left in place.
+The store keeps every byte of a file. In files that are known for it (`.env`) names are shown and
+values are not; of key files nothing is shown. Everywhere else the shapes of well-known tokens are
+masked, with what tells their kind left in place. What tools are given and say is masked before it
+is stored, also by the values of secret files (`step_text`).
 """
 
 TYPE_CHECKING = False
@@ -78,6 +79,21 @@ _NAME = rb"""(?xs)
 """A name, also as `.npmrc` writes them, the mark after it, and the value."""
 
 
+_UNRESERVED = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~"
+_QUOTES = b" \t\"',;"
+_PARTS = rb"""(?x)
+    (?<!\\)"(?P<double> (?: [^"\\] | \\. ){8,4000}+ )" (?! \s*+ : )
+  | '(?P<single> [^']{8,4000}+ )' (?! \s*+ : )
+  | :// [^\s/:@"']{0,100}+ : (?P<login> [^\s@"']{1,200}+ ) @
+  | \b password \s++ (?P<told> \S++ )
+  | ^ (?: [^\s:]*+ : ){4} (?P<fifth> [^\s:]++ ) $
+  | ^ [\w.@-]{1,64}+ : (?P<second> [^\s:/]++ ) $
+  | ^ (?P<before> [^\s"'#]++ ) \s++ \#
+"""
+"""In JSON on one line; in a URL; in `.netrc`, `.pgpass` and `.htpasswd`; before a comment."""
+
+_ESCAPES = ((rb"\n", b"\n"), (rb"\"", b'"'), (rb"\/", b"/"), (rb"\\", b"\\"))
+
 _COPIES = (b"~", b".bak", b".backup", b".old", b".orig", b".save")
 _SECTION = rb"\[\[?[A-Za-z_][\w .:@/-]{0,99}\]\]?"
 
@@ -121,11 +137,48 @@ def values_in(data: bytes, how: str) -> "Iterator[str]":
     is_whole = how == WHOLE
     for line in data.splitlines():
         text = line.strip()
+        if text.startswith((_BEGINS, _ENDS, b"#")) or text in _PUNCTUATION:
+            continue
         named = None if is_whole else re.fullmatch(_NAME, text)
-        value = text if named is None else named[2].strip(b" \t\"',;")
-        is_head = text.startswith((_BEGINS, _ENDS, b"#")) or text in _PUNCTUATION
-        if len(value) >= SHORTEST_VALUE and not is_head:
-            yield value.decode("utf-8", "replace")
+        value = text if named is None else named[2]
+        parts = (value,) if is_whole else (value, *_parts(value))
+        for each in dict.fromkeys(part.strip(_QUOTES) for part in parts):
+            for bare in _as_used(each):
+                if len(bare) >= SHORTEST_VALUE and not bare.startswith(_BEGINS):
+                    yield bare.decode("utf-8", "replace")
+
+
+def forms_of(value: str) -> "Iterator[str]":
+    """A value, and what it is in JSON, in a URL, and in base64 wherever it begins there."""
+    from binascii import b2a_base64
+
+    data = value.encode("utf-8", "replace")
+    yield value
+    yield value.replace("\\", r"\\").replace('"', r"\"")
+    yield "".join(chr(each) if each in _UNRESERVED else f"%{each:02X}" for each in data)
+    for skipped in range(3):
+        # The last characters depend on what follows.
+        whole = len(data[skipped:]) // 3 * 3
+        coded = b2a_base64(data[skipped : skipped + whole], newline=False).decode()
+        if len(coded) >= SHORTEST_VALUE:
+            yield from (coded, coded.replace("+", "-").replace("/", "_"))
+
+
+def _parts(value: bytes) -> "Iterator[bytes]":
+    """What in a value is one by itself: what is quoted, is before a comment, or is a password."""
+    import re
+
+    for found in re.finditer(_PARTS, value):
+        yield found[found.lastgroup or 0]
+
+
+def _as_used(value: bytes) -> "Iterator[bytes]":
+    """A value as it is written, and its lines as programs get them."""
+    yield value
+    if b"\\" in value:
+        for written, meant in _ESCAPES:
+            value = value.replace(written, meant)
+        yield from value.splitlines()
 
 
 def _without_copy(name: bytes) -> bytes:

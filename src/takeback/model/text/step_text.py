@@ -19,13 +19,13 @@ _MARGIN = 4 << 10
 """Characters at the edge of a piece that are not recorded: a secret may be cut in two there."""
 _LONG_CONTENT = 1 << 10
 _DEEPEST = 20
+_MARK_IN_PATCH = b"*** "
 _CONTENT_KEYS = frozenset(
     """
     content contents filetext newstring oldstring newstr oldstr newsource inserttext
     codeedit newcontent diff patch replacement
     """.split()
 )
-_PATH_KEYS = ("file_path", "path", "notebook_path")
 _MASK = secrets.MASK.decode()
 _LONGEST_PAIR = 400
 
@@ -45,17 +45,28 @@ class StepText:
         return self._shortened(text, LIMIT)
 
     def masked_input(
-        self, given: "Mapping[str, object]", store: "Store | None"
+        self,
+        given: "Mapping[str, object]",
+        store: "Store | None",
+        paths: "Iterable[bytes]" = (),
     ) -> "dict[str, Json]":
-        """What a tool was given; long contents of files as ids of objects, if they are stored."""
-        path = next((str(given[key]) for key in _PATH_KEYS if given.get(key)), "")
+        """What a tool was given; long contents of files as ids of objects, if they are stored.
+
+        `paths` are those it names: what is written to a secret file is masked as that file is.
+        """
+        path = next((each for each in paths if self.how_secret(each) != secrets.PLAIN), b"")
         return {
             self.masked(str(name)): self._walked(str(name), value, path, store, 1)
             for name, value in given.items()
         }
 
+    def how_secret(self, path: bytes) -> str:
+        """How much of a file is secret, also by the names that the user added."""
+        how = secrets.how_secret(path)
+        return secrets.added(path, self._names) if how == secrets.PLAIN else how
+
     def _walked(
-        self, key: str, value: object, path: str, store: "Store | None", depth: int
+        self, key: str, value: object, path: bytes, store: "Store | None", depth: int
     ) -> "Json":
         if isinstance(value, str):
             return self._text(key, value, path, store)
@@ -72,11 +83,12 @@ class StepText:
             return [self._walked(key, each, path, store, depth + 1) for each in value]
         return self._shortened(str(value), _LONGEST_VALUE)
 
-    def _text(self, key: str, text: str, path: str, store: "Store | None") -> "Json":
+    def _text(self, key: str, text: str, path: bytes, store: "Store | None") -> "Json":
         plain = key.lower().replace("_", "").replace("-", "")
-        if store is not None and plain in _CONTENT_KEYS:
+        is_content = plain in _CONTENT_KEYS
+        if (is_content and store is not None) or (path and (is_content or "\n" in text)):
             content = self._content(text, path)
-            if len(content) > _LONG_CONTENT:
+            if is_content and store is not None and len(content) > _LONG_CONTENT:
                 return {"object": store(content), "bytes": len(content)}
             text = content.decode("utf-8", "replace")
         if len(key) + len(text) < _LONGEST_PAIR:
@@ -85,17 +97,18 @@ class StepText:
             return pair.removeprefix(f"{key}=") if pair.startswith(f"{key}=") else _MASK
         return self._shortened(text, _LONGEST_VALUE)
 
-    def _content(self, text: str, path: str) -> bytes:
+    def _content(self, text: str, path: bytes) -> bytes:
         """The content of a file without secrets: as the file has it, if there are none."""
-        at = path.encode("utf-8", "surrogateescape")
-        how = secrets.how_secret(at)
-        if how == secrets.PLAIN:
-            how = secrets.added(at, self._names)
-        if how == secrets.PLAIN:
+        if not path:
             return self.masked(text).encode()
         lines = text.encode("utf-8", "replace").splitlines(keepends=True)
-        mask = secrets.Mask(at, lines, how)
-        return b"".join(mask.line(number) for number in range(len(lines)))
+        mask = secrets.Mask(path, lines, self.how_secret(path))
+        return b"".join(
+            self.masked(line.decode("utf-8", "replace")).encode()
+            if line.startswith(_MARK_IN_PATCH)
+            else mask.line(number)
+            for number, line in enumerate(lines)
+        )
 
     def masked(self, text: str) -> str:
         """A text without known values and without what looks like a secret."""
@@ -116,6 +129,11 @@ class StepText:
 def cut_input(masked: "dict[str, Json]") -> "Json":
     """An input as it is recorded: a text, if it is too long for all of it."""
     text = json_text.dumps(masked)
+    if len(text) > LIMIT:
+        import json
+
+        # As it is read: escaped, a Cyrillic letter takes six bytes and not two.
+        text = json.dumps(masked, ensure_ascii=False, separators=(",", ":"))
     return masked if _size(text) <= LIMIT else _ends(text, text, _size(text), LIMIT)
 
 
