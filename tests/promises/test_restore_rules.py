@@ -321,11 +321,14 @@ def test_only_one_restore_at_a_time(tmp_path: Path) -> None:
             tell({"got": "refused"})
 
     first = Child(restore)
-    assert first.hear() == {"restoring": True}
-    assert in_child(meddle).last("got") == "refused"
-    os.close(let_go)
-    assert first.end().status == 0
-    os.close(go)
+    try:
+        assert first.hear() == {"restoring": True}
+        assert in_child(meddle).last("got") == "refused"
+    finally:
+        os.close(let_go)  # else it would wait for ever, and hold what it inherited
+        ended = first.end()
+        os.close(go)
+    assert ended.status == 0
     assert world.is_before()
 
 
