@@ -368,6 +368,8 @@ class Agent:
     """How its settings hold our hooks."""
     folder = ""
     """Where its settings are, in the user's home or in a project; empty: it cannot be installed."""
+    hooks_of = ""
+    """The agent whose hooks it runs, if it has no settings of its own."""
     project_folder: "str | None" = ""
     """Where they are in a project, if elsewhere; None: a project has none."""
     file = ""

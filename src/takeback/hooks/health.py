@@ -7,7 +7,6 @@ import os
 
 from takeback.agents import registry
 from takeback.agents.agent import FILES
-from takeback.agents.dialects import claude_code
 from takeback.disk import programs
 from takeback.errors import TakebackError
 from takeback.hooks import command, install, trial
@@ -332,8 +331,8 @@ def _without_tools(turn: "ToollessTurn", now: float) -> "list[Finding]":
     if agent is None or not agent.kinds or not _is_lately(turn.started / 1e9, now):
         return []
     what = Reason("tools-unreported", title=agent.title, turn=turn.id[:8], count=turn.paths)
-    holder = agent.name if agent.folder else claude_code.AGENT.name
-    return [Finding(WARNING, what, Reason("install-anew", agent=holder, scope=USER))]
+    where = {"agent": agent.hooks_of or agent.name, "scope": USER}
+    return [Finding(WARNING, what, Reason("install-anew", **where))]
 
 
 def _is_lately(at: object, now: float) -> bool:

@@ -19,6 +19,7 @@ class VSCode(ClaudeFormat):
 
     name = "vs-code"
     title = "VS Code"
+    hooks_of = "claude-code"
     seen = ("prompts", "edits", "shell", "sub-agents")
     not_seen = ("going back inside it", "Esc")
     kinds = KINDS

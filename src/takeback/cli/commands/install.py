@@ -7,7 +7,8 @@ import os
 import sys
 
 from takeback import environment, location
-from takeback.agents.registry import installable
+from takeback.agents.dialects import aider
+from takeback.agents.registry import REGISTERED, installable
 from takeback.cli.app import find_project, folder, open_project
 from takeback.cli.parser import AGENTS, Arguments, Command, Option
 from takeback.cli.screen import Screen, safe_content, safe_line
@@ -43,15 +44,6 @@ OPTIONS = (
 )
 
 
-_VS_CODE = "`takeback install claude-code`: VS Code has no hooks of its own and runs these"
-_ELSEWHERE = {
-    "vs-code": _VS_CODE,
-    "vscode": _VS_CODE,
-    "aider": "`takeback run -- aider` records each of its prompts as a turn",
-}
-"""How an agent is recorded that has no settings for hooks."""
-
-
 def scope_of(given: "Arguments") -> str:
     if given.has("user") and given.has("project"):
         raise UsageError(
@@ -79,8 +71,14 @@ def _agent_of(name: str) -> "Agent":
 
 def _hint_at(name: str, known: "tuple[str, ...]") -> str:
     """What to type instead of a name that is none of an agent with settings."""
-    if name in _ELSEWHERE:
-        return _ELSEWHERE[name]
+    for agent in REGISTERED:
+        if agent.hooks_of and agent.name.replace("-", "") == name.replace("-", ""):
+            return (
+                f"`takeback install {agent.hooks_of}`: {agent.title} has no hooks of its own"
+                " and runs these"
+            )
+    if name == aider.NAME:
+        return f"`takeback run -- {name}` records each of its prompts as a turn"
     import difflib
 
     close = [each for each in known if name and name in each]
